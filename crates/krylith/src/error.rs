@@ -1,0 +1,184 @@
+//! What can go wrong, one type a stage; every error carries the place.
+
+use thiserror::Error;
+
+/// Arrays that do not form a matrix, or an operation that this matrix does not allow.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum MatrixError {
+    /// More rows or columns than 32-bit indices can name.
+    #[error("{count} {what} exceed the limit of 2^32 rows or columns of one local matrix")]
+    TooLarge {
+        /// `"rows"` or `"columns"`.
+        what: &'static str,
+        /// How many were asked for.
+        count: u64,
+    },
+    /// The row pointer does not have one entry more than there are rows.
+    #[error("row_ptr has {found} entries; {expected} rows + 1 were expected", expected = .expected - 1)]
+    RowPtrLength {
+        /// Rows + 1.
+        expected: usize,
+        /// Its length.
+        found: usize,
+    },
+    /// The row pointer starts elsewhere than at zero.
+    #[error("row_ptr starts with {first}; it must start with 0")]
+    RowPtrStart {
+        /// Its first entry.
+        first: usize,
+    },
+    /// The row pointer goes down.
+    #[error("row_ptr decreases after row {row}")]
+    RowPtrDecreases {
+        /// The first row of negative length (counted from 0).
+        row: usize,
+    },
+    /// The row pointer ends elsewhere than at the number of column indices.
+    #[error("row_ptr ends with {end}, but there are {nnz} column indices")]
+    RowPtrEnd {
+        /// Its last entry.
+        end: usize,
+        /// The number of column indices.
+        nnz: usize,
+    },
+    /// A column index past the last column.
+    #[error("row {row}: column {column} is outside of the {ncols} columns")]
+    ColumnOutOfRange {
+        /// The row (counted from 0).
+        row: usize,
+        /// The column index found.
+        column: u32,
+        /// The number of columns.
+        ncols: usize,
+    },
+    /// A row index past the last row.
+    #[error("entry {entry}: row {row} is outside of the {nrows} rows")]
+    RowOutOfRange {
+        /// The position of the entry (counted from 0).
+        entry: usize,
+        /// The row index found.
+        row: u32,
+        /// The number of rows.
+        nrows: usize,
+    },
+    /// Columns of a row out of order, or one of them twice.
+    #[error(
+        "row {row}: columns are not strictly increasing at column {column}; \
+         `Csr::from_unsorted` sorts them and sums duplicates"
+    )]
+    ColumnsUnsorted {
+        /// The row (counted from 0).
+        row: usize,
+        /// The column that does not exceed its predecessor.
+        column: u32,
+    },
+    /// Two arrays or operands whose lengths should agree.
+    #[error("{what}: length {found}, expected {expected}")]
+    Length {
+        /// Which array.
+        what: &'static str,
+        /// The length it should have.
+        expected: usize,
+        /// The length it has.
+        found: usize,
+    },
+    /// A square matrix was needed.
+    #[error("a square matrix is needed, this one is {nrows} x {ncols}")]
+    NotSquare {
+        /// Rows.
+        nrows: usize,
+        /// Columns.
+        ncols: usize,
+    },
+    /// An entry on the wrong side of the diagonal.
+    #[error("entry ({row}, {column}) is outside of the {triangle} triangle")]
+    NotTriangular {
+        /// The row (counted from 0).
+        row: usize,
+        /// The column (counted from 0).
+        column: u32,
+        /// `"lower"` or `"upper"`.
+        triangle: &'static str,
+    },
+    /// A list of indices that is not a permutation.
+    #[error("not a permutation: position {position} holds {index}, {why}")]
+    NotAPermutation {
+        /// The first offending position.
+        position: usize,
+        /// The index there.
+        index: u32,
+        /// `"outside of the range"` or `"seen before"`.
+        why: &'static str,
+    },
+}
+
+/// A preconditioner could not be set up.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// The matrix does not have the form the recipe needs.
+    #[error(transparent)]
+    Matrix(#[from] MatrixError),
+    /// The diagonal entry of a row is missing.
+    #[error("row {row} has no diagonal entry")]
+    MissingDiagonal {
+        /// The smallest such row.
+        row: usize,
+    },
+    /// A pivot that is zero, of the wrong sign, or not a number.
+    #[error("bad pivot {value:e} in row {row}")]
+    BadPivot {
+        /// The smallest such row.
+        row: usize,
+        /// Its value.
+        value: f64,
+    },
+    /// `refactor` was given a matrix of another pattern than `analyze`.
+    #[error("the pattern differs from the one that was analyzed; call `analyze` again")]
+    PatternChanged,
+    /// The place where the vectors live failed.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+}
+
+/// The place where vectors live (threads, a device, other processes) could not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BackendError {
+    /// Operands of different layouts.
+    #[error("{what}: layouts differ ({left} and {right})")]
+    Layout {
+        /// The operation.
+        what: &'static str,
+        /// The layout of one operand.
+        left: String,
+        /// The layout of the other.
+        right: String,
+    },
+    /// The operator cannot do this, such as apply its transpose.
+    #[error("this operator does not support {what}")]
+    Unsupported {
+        /// What was asked.
+        what: &'static str,
+    },
+    /// A device or another process failed.
+    #[error("{what}")]
+    Failed {
+        /// Its own words.
+        what: String,
+    },
+}
+
+/// A solve that could not begin, or was cut short by the place it ran in.
+/// Not to converge is an outcome, not an error.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum SolveError {
+    /// The preconditioner.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// The place where the vectors live.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+}

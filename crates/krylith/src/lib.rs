@@ -1,0 +1,22 @@
+//! Krylith solves large sparse linear systems A x = b with preconditioned Krylov methods.
+//!
+//! Modules stand in the order in which data passes through them:
+//!
+//! * [`matrix`]: sparse matrices by rows, checked once and then relied on;
+//! * [`schedule`]: what of a triangular solve may run at the same time;
+//! * [`space`], [`operator`], [`krylov`]: Krylov methods, written once for every place where vectors may live;
+//! * [`stop`], [`observe`]: when an iteration ends, and who watches it.
+
+pub mod error;
+pub mod krylov;
+pub mod matrix;
+pub mod observe;
+pub mod operator;
+pub mod scalar;
+pub mod schedule;
+pub mod space;
+pub mod stop;
+
+pub use error::{BackendError, MatrixError, SetupError, SolveError};
+pub use matrix::{Csr, CsrRef, Pattern, Permutation};
+pub use scalar::{Real, Scalar};

@@ -1,0 +1,18 @@
+//! Sparse matrices: patterns, compressed rows, views, permutations, symmetry.
+
+mod assemble;
+#[cfg(any(feature = "faer", feature = "sprs", feature = "nalgebra-sparse"))]
+mod convert;
+mod csr;
+mod pattern;
+mod permutation;
+mod scatter;
+mod symmetry;
+mod transpose;
+
+pub use csr::{Csr, CsrRef};
+pub use pattern::Pattern;
+#[cfg(any(feature = "faer", feature = "sprs", feature = "nalgebra-sparse"))]
+pub(crate) use pattern::check_dimensions;
+pub use permutation::Permutation;
+pub use symmetry::{Mirror, Symmetry, Triangle};

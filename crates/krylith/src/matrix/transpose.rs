@@ -1,0 +1,29 @@
+//! Aᵀ, by the stable counting sort of `assemble` with rows and columns exchanged.
+
+use super::assemble::{Entries, assemble, share};
+use super::{Csr, CsrRef};
+use crate::scalar::Scalar;
+
+struct Exchanged<'a, T>(CsrRef<'a, T>);
+
+impl<T: Scalar> Entries<T> for Exchanged<'_, T> {
+    fn len(&self) -> usize {
+        self.0.nnz()
+    }
+
+    fn for_each(&self, k: usize, shares: usize, mut visit: impl FnMut(u32, u32, T)) {
+        for i in share(self.0.nrows(), k, shares) {
+            let (columns, values) = self.0.row(i);
+            for (&j, &v) in columns.iter().zip(values) {
+                visit(j, i as u32, v);
+            }
+        }
+    }
+}
+
+impl<T: Scalar> CsrRef<'_, T> {
+    /// Aᵀ. Rows are visited in order, so the rows of the result come out sorted.
+    pub fn transpose(&self) -> Csr<T> {
+        assemble(self.ncols(), self.nrows(), &Exchanged(*self))
+    }
+}

@@ -1,0 +1,264 @@
+//! Linear operators, and preconditioners as operators that are analyzed, factored and refactored.
+//!
+//! An operator is shared by reference: [`LinearOperator::apply`] takes `&self`, and what it needs to write is in a scratch
+//! of its own type, owned by the workspace of the solve. So two solves may use one operator at the same time.
+//!
+//! A preconditioner comes about in three steps, each a type: a [`Recipe`] (options, no matrix) analyzes the pattern into a
+//! [`Symbolic`], which factors any matrix of that pattern into a [`Preconditioner`], which refactors in place, without
+//! allocating, when only the values have changed.
+
+use crate::error::{BackendError, SetupError};
+use crate::space::Space;
+use std::any::Any;
+
+/// y = A x, for vectors of the space `S`.
+pub trait LinearOperator<S: Space> {
+    /// What one application needs to write besides y: halo buffers, narrower vectors, nothing.
+    type Scratch;
+
+    /// The layout of x.
+    fn domain(&self) -> S::Layout;
+
+    /// The layout of y.
+    fn range(&self) -> S::Layout;
+
+    /// A scratch for [`apply`](Self::apply), allocated once a solve.
+    fn scratch(&self, space: &S) -> Result<Self::Scratch, BackendError>;
+
+    /// y = A x.
+    fn apply(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut Self::Scratch,
+    ) -> Result<(), BackendError>;
+
+    /// y = A x and xᴴ y; one pass where the operator overrides it.
+    fn apply_dot(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut Self::Scratch,
+    ) -> Result<S::Scalar, BackendError> {
+        self.apply(space, x, y, scratch)?;
+        space.dot(x, y)
+    }
+
+    /// y = Aᴴ x, where the operator can.
+    fn apply_transpose(
+        &self,
+        _space: &S,
+        _x: &S::Vector,
+        _y: &mut S::Vector,
+        _scratch: &mut Self::Scratch,
+    ) -> Result<(), BackendError> {
+        Err(BackendError::Unsupported { what: "applying its transpose" })
+    }
+}
+
+/// A way to make preconditioners for matrices of type `A`: options, before any matrix.
+pub trait Recipe<S: Space, A: ?Sized> {
+    /// What the analysis of a pattern gives.
+    type Symbolic: Symbolic<S, A>;
+
+    /// Everything that depends on the pattern alone. A method whose pattern depends on values takes them from this first
+    /// matrix and keeps the pattern for `factor` and `refactor`.
+    fn analyze(&self, space: &S, a: &A) -> Result<Self::Symbolic, SetupError>;
+}
+
+/// An analyzed pattern: factors any matrix that has it.
+pub trait Symbolic<S: Space, A: ?Sized> {
+    /// The preconditioner.
+    type Factor: Preconditioner<S, A>;
+
+    /// The factor of a matrix of the analyzed pattern.
+    fn factor(&self, space: &S, a: &A) -> Result<Self::Factor, SetupError>;
+}
+
+/// An approximate inverse: applying it is y = M⁻¹ x.
+pub trait Preconditioner<S: Space, A: ?Sized>: LinearOperator<S> {
+    /// The factor of another matrix of the same pattern, in place; allocates nothing. After an error the old factor is
+    /// gone, and the next `refactor` that succeeds makes the preconditioner usable again.
+    fn refactor(&mut self, space: &S, a: &A) -> Result<(), SetupError>;
+}
+
+impl<S: Space, O: LinearOperator<S>> LinearOperator<S> for &O {
+    type Scratch = O::Scratch;
+
+    fn domain(&self) -> S::Layout {
+        (**self).domain()
+    }
+
+    fn range(&self) -> S::Layout {
+        (**self).range()
+    }
+
+    fn scratch(&self, space: &S) -> Result<Self::Scratch, BackendError> {
+        (**self).scratch(space)
+    }
+
+    fn apply(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut Self::Scratch,
+    ) -> Result<(), BackendError> {
+        (**self).apply(space, x, y, scratch)
+    }
+
+    fn apply_dot(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut Self::Scratch,
+    ) -> Result<S::Scalar, BackendError> {
+        (**self).apply_dot(space, x, y, scratch)
+    }
+
+    fn apply_transpose(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut Self::Scratch,
+    ) -> Result<(), BackendError> {
+        (**self).apply_transpose(space, x, y, scratch)
+    }
+}
+
+/// y = x: no preconditioner.
+#[derive(Debug, Clone)]
+pub struct Identity<S: Space> {
+    layout: S::Layout,
+}
+
+impl<S: Space> Identity<S> {
+    /// The identity on vectors of this layout.
+    pub fn new(layout: S::Layout) -> Self {
+        Identity { layout }
+    }
+}
+
+impl<S: Space> LinearOperator<S> for Identity<S> {
+    type Scratch = ();
+
+    fn domain(&self) -> S::Layout {
+        self.layout.clone()
+    }
+
+    fn range(&self) -> S::Layout {
+        self.layout.clone()
+    }
+
+    fn scratch(&self, _: &S) -> Result<(), BackendError> {
+        Ok(())
+    }
+
+    fn apply(&self, space: &S, x: &S::Vector, y: &mut S::Vector, _: &mut ()) -> Result<(), BackendError> {
+        space.copy(x, y)
+    }
+}
+
+/// A preconditioner chosen at run time: its type, and that of its scratch, are erased.
+///
+/// `A` is the type of matrix it refactors from.
+pub struct DynPreconditioner<S: Space, A: ?Sized> {
+    inner: Box<dyn Erased<S, A>>,
+}
+
+impl<S: Space, A: ?Sized> DynPreconditioner<S, A> {
+    /// Erases the type of a preconditioner.
+    pub fn new<M>(inner: M) -> Self
+    where
+        M: Preconditioner<S, A, Scratch: Any + Send> + Send + Sync + 'static,
+    {
+        DynPreconditioner { inner: Box::new(inner) }
+    }
+}
+
+/// The object-safe form of [`Preconditioner`]: the scratch is an `Any`.
+trait Erased<S: Space, A: ?Sized>: Send + Sync {
+    fn domain(&self) -> S::Layout;
+    fn range(&self) -> S::Layout;
+    fn scratch(&self, space: &S) -> Result<Box<dyn Any + Send>, BackendError>;
+    fn apply(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut dyn Any,
+    ) -> Result<(), BackendError>;
+    fn refactor(&mut self, space: &S, a: &A) -> Result<(), SetupError>;
+}
+
+impl<S, A, M> Erased<S, A> for M
+where
+    S: Space,
+    A: ?Sized,
+    M: Preconditioner<S, A, Scratch: Any + Send> + Send + Sync,
+{
+    fn domain(&self) -> S::Layout {
+        LinearOperator::domain(self)
+    }
+
+    fn range(&self) -> S::Layout {
+        LinearOperator::range(self)
+    }
+
+    fn scratch(&self, space: &S) -> Result<Box<dyn Any + Send>, BackendError> {
+        Ok(Box::new(LinearOperator::scratch(self, space)?))
+    }
+
+    fn apply(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut dyn Any,
+    ) -> Result<(), BackendError> {
+        let scratch = scratch
+            .downcast_mut()
+            .ok_or_else(|| BackendError::Failed { what: "the scratch belongs to another operator".into() })?;
+        LinearOperator::apply(self, space, x, y, scratch)
+    }
+
+    fn refactor(&mut self, space: &S, a: &A) -> Result<(), SetupError> {
+        Preconditioner::refactor(self, space, a)
+    }
+}
+
+impl<S: Space, A: ?Sized> LinearOperator<S> for DynPreconditioner<S, A> {
+    type Scratch = Box<dyn Any + Send>;
+
+    fn domain(&self) -> S::Layout {
+        self.inner.domain()
+    }
+
+    fn range(&self) -> S::Layout {
+        self.inner.range()
+    }
+
+    fn scratch(&self, space: &S) -> Result<Self::Scratch, BackendError> {
+        self.inner.scratch(space)
+    }
+
+    fn apply(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut Self::Scratch,
+    ) -> Result<(), BackendError> {
+        self.inner.apply(space, x, y, scratch.as_mut())
+    }
+}
+
+impl<S: Space, A: ?Sized> Preconditioner<S, A> for DynPreconditioner<S, A> {
+    fn refactor(&mut self, space: &S, a: &A) -> Result<(), SetupError> {
+        self.inner.refactor(space, a)
+    }
+}

@@ -1,0 +1,5 @@
+//! What of a triangular solve may run at the same time.
+
+mod wavefront;
+
+pub use wavefront::Wavefronts;

@@ -1,0 +1,126 @@
+//! Where vectors live: threads of this process, a device, the memory of many processes.
+//!
+//! Krylov methods are written against [`Space`] alone. They run the same on every implementation: the control flow stays
+//! with the caller, and a vector is only ever touched through these operations. A space that spans processes is entered by
+//! all of them together (each holds its own part of every vector); every reduction gives the same number everywhere, so the
+//! processes take the same branches.
+
+use crate::error::BackendError;
+use crate::scalar::{Real, Scalar};
+use std::fmt::Debug;
+
+/// How many products the default [`Space::basis_dots`] asks for at once.
+const DOTS_AT_ONCE: usize = 16;
+
+/// A place where vectors live, and the operations on them that Krylov methods need.
+///
+/// Reductions are in a fixed order: the same vectors give the same bits, whatever the number of threads.
+pub trait Space {
+    /// What norms are.
+    type Real: Real;
+    /// What entries are.
+    type Scalar: Scalar<Real = Self::Real>;
+    /// A vector (this process's part of it, where there are several).
+    type Vector;
+    /// What must agree for two vectors to be added: a length; for many processes also who holds what.
+    type Layout: Clone + PartialEq + Debug;
+
+    /// A vector of zeros. The only operation that allocates.
+    fn zeros(&self, layout: &Self::Layout) -> Result<Self::Vector, BackendError>;
+
+    /// The layout of a vector.
+    fn layout(&self, x: &Self::Vector) -> Self::Layout;
+
+    /// x = a in every entry.
+    fn fill(&self, a: Self::Scalar, x: &mut Self::Vector) -> Result<(), BackendError>;
+
+    /// y = x.
+    fn copy(&self, x: &Self::Vector, y: &mut Self::Vector) -> Result<(), BackendError>;
+
+    /// y = a x + b y. With b = 0 the old y is not read, so it may hold anything.
+    fn axpby(
+        &self,
+        a: Self::Scalar,
+        x: &Self::Vector,
+        b: Self::Scalar,
+        y: &mut Self::Vector,
+    ) -> Result<(), BackendError>;
+
+    /// out\[k\] = xₖᴴ yₖ for every pair, in one synchronisation.
+    fn dots(
+        &self,
+        pairs: &[(&Self::Vector, &Self::Vector)],
+        out: &mut [Self::Scalar],
+    ) -> Result<(), BackendError>;
+
+    /// xᴴ y.
+    fn dot(&self, x: &Self::Vector, y: &Self::Vector) -> Result<Self::Scalar, BackendError> {
+        let mut out = [Self::Scalar::ZERO];
+        self.dots(&[(x, y)], &mut out)?;
+        Ok(out[0])
+    }
+
+    /// ‖x‖₂.
+    fn norm(&self, x: &Self::Vector) -> Result<Self::Real, BackendError> {
+        Ok(self.dot(x, x)?.real().sqrt())
+    }
+
+    /// out\[k\] = vₖᴴ y for every vector of a basis. A space that can do it in one synchronisation overrides this;
+    /// here it takes one for every 16 vectors.
+    fn basis_dots(
+        &self,
+        basis: &[Self::Vector],
+        y: &Self::Vector,
+        out: &mut [Self::Scalar],
+    ) -> Result<(), BackendError> {
+        for (vectors, results) in basis.chunks(DOTS_AT_ONCE).zip(out.chunks_mut(DOTS_AT_ONCE)) {
+            let mut pairs = [(y, y); DOTS_AT_ONCE];
+            for (pair, v) in pairs.iter_mut().zip(vectors) {
+                *pair = (v, y);
+            }
+            self.dots(&pairs[..vectors.len()], results)?;
+        }
+        Ok(())
+    }
+
+    /// y += Σ cₖ vₖ, added one after the other.
+    fn combine(
+        &self,
+        coefficients: &[Self::Scalar],
+        basis: &[Self::Vector],
+        y: &mut Self::Vector,
+    ) -> Result<(), BackendError> {
+        for (&c, v) in coefficients.iter().zip(basis) {
+            self.axpby(c, v, Self::Scalar::ONE, y)?;
+        }
+        Ok(())
+    }
+
+    /// x += a p, r −= a q, and ‖r‖₂ of the new r: the step that conjugate-gradient methods take, one pass where a space
+    /// overrides it.
+    fn step(
+        &self,
+        a: Self::Scalar,
+        p: &Self::Vector,
+        q: &Self::Vector,
+        x: &mut Self::Vector,
+        r: &mut Self::Vector,
+    ) -> Result<Self::Real, BackendError> {
+        self.axpby(a, p, Self::Scalar::ONE, x)?;
+        self.axpby(-a, q, Self::Scalar::ONE, r)?;
+        self.norm(r)
+    }
+}
+
+/// `Err(Layout)` unless the two layouts agree.
+pub(crate) fn require_same<L: PartialEq + Debug>(
+    what: &'static str,
+    left: &L,
+    right: &L,
+) -> Result<(), BackendError> {
+    if left == right {
+        Ok(())
+    } else {
+        Err(BackendError::Layout { what, left: format!("{left:?}"), right: format!("{right:?}") })
+    }
+}
