@@ -10,9 +10,9 @@ mod scatter;
 mod symmetry;
 mod transpose;
 
+pub(crate) use assemble::{Entries, ROWS_PER_TASK, assemble, share};
 pub use csr::{Csr, CsrRef};
 pub use pattern::Pattern;
-#[cfg(any(feature = "faer", feature = "sprs", feature = "nalgebra-sparse"))]
 pub(crate) use pattern::check_dimensions;
 pub use permutation::Permutation;
 pub use symmetry::{Mirror, Symmetry, Triangle};

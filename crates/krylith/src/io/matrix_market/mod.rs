@@ -1,0 +1,17 @@
+//! Matrix Market text, the exchange format of the field.
+//!
+//! A first line of five words, comments, a line of sizes, then one entry a line (`coordinate`) or one number a line, column
+//! after column (`array`). Indices count from 1. `symmetric` and `skew-symmetric` files list one triangle.
+//! Reference: Boisvert, Pozo, Remington 1996, NISTIR 5935.
+//!
+//! Deviations from the text of the standard: either triangle of a symmetric matrix is accepted (but not both); comments and
+//! empty lines may stand anywhere; Fortran's exponent letter `D` is understood; infinite values and NaN are refused.
+
+mod header;
+mod read;
+mod write;
+
+pub use read::{parse_matrix, parse_vector};
+pub(crate) use write::{write_matrix, write_vector};
+
+pub(crate) const BANNER: &[u8] = b"%%MatrixMarket";

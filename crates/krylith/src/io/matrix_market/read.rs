@@ -1,0 +1,390 @@
+//! Reading entries, in parallel.
+//!
+//! The text behind the header is cut at line ends into pieces of a few megabytes; each is parsed into arrays of its own, and
+//! [`assemble`] sorts all of them into rows. A fault is located by its byte and only then turned into a line number; of several
+//! faults the first in the file is reported, whatever thread found it.
+
+use super::header::{Field, Form, Header, Layout};
+use crate::io::error::{FormatError, LineFault};
+use crate::io::options::ReadOptions;
+use crate::matrix::{Csr, Entries, assemble, check_dimensions, share};
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes parsed as one piece of parallel work.
+const PIECE: usize = 2 << 20;
+
+/// The shortest line an entry can have: `1 1` and its end.
+const SHORTEST_ENTRY: u64 = 4;
+
+/// A matrix from the text of a Matrix Market file.
+///
+/// ```
+/// use krylith::io::{ReadOptions, matrix_market};
+/// let text = b"%%MatrixMarket matrix coordinate real symmetric\n2 2 3\n1 1 4\n2 1 -1\n2 2 4\n";
+/// let a = matrix_market::parse_matrix(text, &ReadOptions::default())?;
+/// assert_eq!((a.nnz(), a.get(0, 1)), (4, -1.0));
+/// # Ok::<(), krylith::io::FormatError>(())
+/// ```
+pub fn parse_matrix(text: &[u8], options: &ReadOptions) -> Result<Csr<f64>, FormatError> {
+    let header = Header::parse(text)?;
+    if header.layout == Layout::Array {
+        return Err(FormatError::WrongObject {
+            found: "a dense array",
+            wanted: "a sparse (coordinate) matrix",
+        });
+    }
+    check_size(&header, text.len(), options)?;
+    let pieces = parse_pieces(text, &header, options)?;
+    let entries = Listed::new(pieces, header.form);
+    Ok(assemble(header.nrows as usize, header.ncols as usize, &entries))
+}
+
+/// Every allocation is in proportion to the file: no announced size is believed beyond what the text can hold.
+fn check_size(header: &Header, file: usize, options: &ReadOptions) -> Result<(), FormatError> {
+    let fault = |fault| Err(FormatError::Line { line: header.line, fault });
+    check_dimensions(header.nrows, header.ncols)?;
+    let room = (file - header.data) as u64;
+    let shortest = if header.field == Field::Pattern { SHORTEST_ENTRY } else { SHORTEST_ENTRY + 2 };
+    // The last line may lack its end.
+    let fit = (room + 1) / shortest;
+    let declared = header.entries;
+    if declared > fit {
+        return fault(LineFault::TooManyDeclared { declared, limit: fit, limit_by: "the size of the file" });
+    }
+    let filled = 2 * declared.min(fit) + options.max_empty_rows;
+    let rows = header.nrows.max(header.ncols);
+    if rows > filled {
+        return fault(LineFault::MostlyEmpty { rows, entries: declared });
+    }
+    Ok(())
+}
+
+/// Entries of a piece of the file, indices from 0.
+#[derive(Default)]
+struct Piece {
+    rows: Vec<u32>,
+    columns: Vec<u32>,
+    /// Empty for a pattern: every value is 1.
+    values: Vec<f64>,
+    diagonal: usize,
+    /// The first entry off the diagonal is below it.
+    lower: Option<bool>,
+}
+
+/// A fault at a byte of the text.
+struct Fault {
+    at: usize,
+    fault: LineFault,
+}
+
+impl Fault {
+    fn locate(self, text: &[u8]) -> FormatError {
+        let line = 1 + memchr::memchr_iter(b'\n', &text[..self.at]).count() as u64;
+        FormatError::Line { line, fault: self.fault }
+    }
+}
+
+/// The text behind the header, cut at line ends.
+fn cut(text: &[u8], start: usize) -> Vec<std::ops::Range<usize>> {
+    let mut pieces = Vec::new();
+    let mut first = start;
+    while first < text.len() {
+        let end = match text.get(first + PIECE..) {
+            Some(rest) => memchr::memchr(b'\n', rest).map_or(text.len(), |k| first + PIECE + k + 1),
+            None => text.len(),
+        };
+        pieces.push(first..end);
+        first = end;
+    }
+    pieces
+}
+
+fn parse_pieces(text: &[u8], header: &Header, options: &ReadOptions) -> Result<Vec<Piece>, FormatError> {
+    let ranges = cut(text, header.data);
+    let done = AtomicU64::new(header.data as u64);
+    let parsed: Vec<Result<Piece, Fault>> = ranges
+        .par_iter()
+        .map(|range| {
+            let piece = EntryParser { text, at: range.start, end: range.end, header }.parse();
+            let bytes = done.fetch_add(range.len() as u64, Ordering::Relaxed) + range.len() as u64;
+            options.report(bytes, text.len() as u64);
+            piece
+        })
+        .collect();
+    let mut pieces = Vec::with_capacity(parsed.len());
+    let mut found = 0u64;
+    let mut lower = None;
+    for (piece, range) in parsed.into_iter().zip(ranges) {
+        let piece = piece.map_err(|fault| fault.locate(text))?;
+        let rescan = EntryParser { text, at: range.start, end: range.end, header };
+        if header.form != Form::General && piece.lower.is_some() {
+            if lower.is_some_and(|lower| Some(lower) != piece.lower) {
+                return Err(rescan.first_off_diagonal().locate(text));
+            }
+            lower = piece.lower;
+        }
+        found += piece.rows.len() as u64;
+        if found > header.entries {
+            let extra = found - header.entries;
+            let entry = piece.rows.len() as u64 - extra;
+            return Err(rescan.entry_too_many(entry).locate(text));
+        }
+        pieces.push(piece);
+    }
+    if found < header.entries {
+        let fault = LineFault::TooFew { found, declared: header.entries };
+        let at = text.len() - usize::from(text.ends_with(b"\n"));
+        return Err(Fault { at, fault }.locate(text));
+    }
+    Ok(pieces)
+}
+
+/// A cursor over a piece of the text.
+struct EntryParser<'a> {
+    text: &'a [u8],
+    at: usize,
+    end: usize,
+    header: &'a Header,
+}
+
+impl EntryParser<'_> {
+    fn parse(mut self) -> Result<Piece, Fault> {
+        let field = self.header.field;
+        let mut piece = Piece::default();
+        // Room for the entries that a piece of this length has on average, at most what it can have.
+        let data = (self.text.len() - self.header.data) as u128;
+        let mean = self.header.entries as u128 * (self.end - self.at) as u128 / data.max(1);
+        let room = mean as usize + mean as usize / 16 + 8;
+        piece.rows.reserve(room);
+        piece.columns.reserve(room);
+        if field != Field::Pattern {
+            piece.values.reserve(room);
+        }
+        while let Some(start) = self.next_line() {
+            let row = self.index("row", self.header.nrows)?;
+            let column = self.index("column", self.header.ncols)?;
+            if field != Field::Pattern {
+                piece.values.push(self.value()?);
+            }
+            self.end_of_line()?;
+            if self.header.form != Form::General {
+                self.check_side(start, row, column, &mut piece)?;
+            }
+            piece.rows.push(row);
+            piece.columns.push(column);
+        }
+        Ok(piece)
+    }
+
+    fn fault<T>(&self, fault: LineFault) -> Result<T, Fault> {
+        Err(Fault { at: self.at.min(self.text.len()), fault })
+    }
+
+    #[inline]
+    fn peek(&self) -> Option<u8> {
+        if self.at < self.end { Some(self.text[self.at]) } else { None }
+    }
+
+    #[inline]
+    fn skip_blanks(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    /// Moves to the next line that holds something; where it begins.
+    #[inline]
+    fn next_line(&mut self) -> Option<usize> {
+        loop {
+            self.skip_blanks();
+            match self.peek()? {
+                b'\n' => self.at += 1,
+                b'%' => {
+                    let rest = &self.text[self.at..self.end];
+                    self.at += memchr::memchr(b'\n', rest).map_or(rest.len(), |k| k + 1);
+                }
+                _ => return Some(self.at),
+            }
+        }
+    }
+
+    /// A whole number from 1 to `limit`, less one.
+    #[inline]
+    fn index(&mut self, what: &'static str, limit: u64) -> Result<u32, Fault> {
+        self.skip_blanks();
+        let start = self.at;
+        let mut index = 0u64;
+        while let Some(digit @ b'0'..=b'9') = self.peek() {
+            index = index.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
+            self.at += 1;
+        }
+        let ends = matches!(self.peek(), None | Some(b' ' | b'\t' | b'\r' | b'\n'));
+        if self.at == start || !ends {
+            return self.fault(LineFault::Index { what });
+        }
+        if index == 0 || index > limit {
+            self.at = start;
+            return self.fault(LineFault::OutOfRange { what, index, limit });
+        }
+        Ok((index - 1) as u32)
+    }
+
+    #[inline]
+    fn value(&mut self) -> Result<f64, Fault> {
+        self.skip_blanks();
+        let field = if self.header.field == Field::Integer { "integer" } else { "real" };
+        let rest = &self.text[self.at..self.end];
+        let Ok((mut value, mut length)) = fast_float2::parse_partial::<f64, _>(rest) else {
+            return self.fault(LineFault::Value { field });
+        };
+        if let Some(b'd' | b'D') = rest.get(length) {
+            (value, length) = fortran(rest).unwrap_or((f64::NAN, 0));
+        }
+        if !value.is_finite() || (field == "integer" && value.fract() != 0.0) {
+            return self.fault(LineFault::Value { field });
+        }
+        self.at += length;
+        Ok(value)
+    }
+
+    #[inline]
+    fn end_of_line(&mut self) -> Result<(), Fault> {
+        self.skip_blanks();
+        match self.peek() {
+            None => Ok(()),
+            Some(b'\n') => {
+                self.at += 1;
+                Ok(())
+            }
+            Some(_) => self.fault(LineFault::Trailing),
+        }
+    }
+
+    /// In a symmetric matrix: nothing on a skew diagonal, everything else on one side.
+    #[inline]
+    fn check_side(&self, start: usize, row: u32, column: u32, piece: &mut Piece) -> Result<(), Fault> {
+        if row == column {
+            piece.diagonal += 1;
+            if self.header.form == Form::Skew {
+                return Err(Fault { at: start, fault: LineFault::SkewDiagonal });
+            }
+        } else if *piece.lower.get_or_insert(row > column) != (row > column) {
+            return Err(Fault { at: start, fault: LineFault::BothTriangles });
+        }
+        Ok(())
+    }
+
+    /// The fault of a piece whose entries are all in the other triangle. Everything in it has been parsed before.
+    fn first_off_diagonal(mut self) -> Fault {
+        while let Some(at) = self.next_line() {
+            let (row, column) = (self.index("row", u64::MAX), self.index("column", u64::MAX));
+            if let (Ok(row), Ok(column)) = (row, column)
+                && row != column
+            {
+                return Fault { at, fault: LineFault::BothTriangles };
+            }
+            self.skip_line();
+        }
+        Fault { at: self.end, fault: LineFault::BothTriangles }
+    }
+
+    /// The fault of one entry too many: number `entry` of this piece, counted from 0.
+    fn entry_too_many(mut self, entry: u64) -> Fault {
+        let fault = LineFault::TooMany { declared: self.header.entries };
+        for _ in 0..entry {
+            self.next_line();
+            self.skip_line();
+        }
+        let at = self.next_line().unwrap_or(self.end);
+        Fault { at, fault }
+    }
+
+    fn skip_line(&mut self) {
+        let rest = &self.text[self.at..self.end];
+        self.at += memchr::memchr(b'\n', rest).map_or(rest.len(), |k| k + 1);
+    }
+}
+
+/// A number with Fortran's exponent letter, `1.5D-3`: its value and its length.
+#[cold]
+fn fortran(text: &[u8]) -> Option<(f64, usize)> {
+    let word = text.iter().take_while(|b| !b.is_ascii_whitespace()).take(64);
+    let word: Vec<u8> = word.map(|&b| if b.eq_ignore_ascii_case(&b'd') { b'e' } else { b }).collect();
+    fast_float2::parse_partial(&word).ok()
+}
+
+/// All entries of a file, those across the diagonal included.
+struct Listed {
+    pieces: Vec<Piece>,
+    form: Form,
+    len: usize,
+}
+
+impl Listed {
+    fn new(pieces: Vec<Piece>, form: Form) -> Self {
+        let listed: usize = pieces.iter().map(|p| p.rows.len()).sum();
+        let diagonal: usize = pieces.iter().map(|p| p.diagonal).sum();
+        let len = if form == Form::General { listed } else { 2 * listed - diagonal };
+        Listed { pieces, form, len }
+    }
+}
+
+impl Entries<f64> for Listed {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn for_each(&self, k: usize, shares: usize, mut visit: impl FnMut(u32, u32, f64)) {
+        for piece in &self.pieces[share(self.pieces.len(), k, shares)] {
+            let values = piece.values.iter().copied().chain(std::iter::repeat(1.0));
+            let entries = piece.rows.iter().zip(&piece.columns).zip(values);
+            match self.form {
+                Form::General => entries.for_each(|((&i, &j), v)| visit(i, j, v)),
+                Form::Symmetric | Form::Skew => entries.for_each(|((&i, &j), v)| {
+                    visit(i, j, v);
+                    if i != j {
+                        visit(j, i, if self.form == Form::Skew { -v } else { v });
+                    }
+                }),
+            }
+        }
+    }
+}
+
+/// A vector from the text of a Matrix Market file: an array of one column, or a sparse matrix of one column.
+pub fn parse_vector(text: &[u8], options: &ReadOptions) -> Result<Vec<f64>, FormatError> {
+    let header = Header::parse(text)?;
+    if header.ncols != 1 {
+        return Err(FormatError::WrongObject { found: "a matrix of several columns", wanted: "a vector" });
+    }
+    if header.layout == Layout::Coordinate {
+        let a = parse_matrix(text, options)?;
+        return Ok((0..a.nrows()).map(|i| a.row(i).1.first().copied().unwrap_or(0.0)).collect());
+    }
+    let declared = header.entries;
+    let fit = (text.len() - header.data) as u64 / 2 + 1;
+    if declared > fit {
+        let fault = LineFault::TooManyDeclared { declared, limit: fit, limit_by: "the size of the file" };
+        return Err(FormatError::Line { line: header.line, fault });
+    }
+    if header.form != Form::General {
+        let what = "a symmetric array";
+        return Err(FormatError::WrongObject { found: what, wanted: "a vector" });
+    }
+    let mut parser = EntryParser { text, at: header.data, end: text.len(), header: &header };
+    let mut values = Vec::with_capacity(declared as usize);
+    while let Some(at) = parser.next_line() {
+        if values.len() as u64 == declared {
+            return Err(Fault { at, fault: LineFault::TooMany { declared } }.locate(text));
+        }
+        let value = parser.value().and_then(|v| parser.end_of_line().map(|()| v));
+        values.push(value.map_err(|fault| fault.locate(text))?);
+    }
+    if (values.len() as u64) < declared {
+        let fault = LineFault::TooFew { found: values.len() as u64, declared };
+        let at = text.len() - usize::from(text.ends_with(b"\n"));
+        return Err(Fault { at, fault }.locate(text));
+    }
+    Ok(values)
+}

@@ -1,0 +1,138 @@
+//! Matrices and vectors in files.
+//!
+//! | format | endings | matrices | vectors |
+//! |---|---|---|---|
+//! | Matrix Market | `.mtx`, also `.mtx.gz`, `.mtx.xz`, `.mtx.zst` | yes | yes |
+//! | SciPy | `.npz` | csr, csc, coo; written as csr | |
+//! | NumPy | `.npy` | | yes |
+//! | PETSc binary | `.petsc`, `.bin`, `.dat` | yes | yes |
+//!
+//! A file to read is recognised by its first bytes, whatever its name; a file to write by its ending. Files from anywhere may be
+//! read: nothing in them makes a reader panic, and every allocation is in proportion to the file (see [`ReadOptions`]). A file
+//! is written beside its place and moved there when it is complete.
+//!
+//! ```
+//! use krylith::{Csr, io};
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("identity.mtx.zst");
+//! io::write_matrix(&path, &Csr::identity(3)?)?;
+//! assert_eq!(io::read_matrix(&path)?, Csr::identity(3)?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+pub mod matrix_market;
+mod npy;
+mod npz;
+mod options;
+mod petsc;
+mod sink;
+mod source;
+
+pub use error::{FileError, FormatError, LineFault};
+pub use options::{Progress, ReadOptions};
+
+use crate::matrix::Csr;
+use sink::Format;
+use std::path::Path;
+
+/// Reads a matrix with default options.
+pub fn read_matrix(path: impl AsRef<Path>) -> Result<Csr<f64>, FileError> {
+    read_matrix_with(path, &ReadOptions::default())
+}
+
+/// Reads a matrix.
+pub fn read_matrix_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Csr<f64>, FileError> {
+    let path = path.as_ref();
+    let parsed = source::open(path, options).and_then(|bytes| parse_matrix(&bytes, options));
+    parsed.map_err(|e| e.at(path))
+}
+
+/// Reads a vector with default options.
+pub fn read_vector(path: impl AsRef<Path>) -> Result<Vec<f64>, FileError> {
+    read_vector_with(path, &ReadOptions::default())
+}
+
+/// Reads a vector.
+pub fn read_vector_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Vec<f64>, FileError> {
+    let path = path.as_ref();
+    let parsed = source::open(path, options).and_then(|bytes| parse_vector(&bytes, options));
+    parsed.map_err(|e| e.at(path))
+}
+
+/// A matrix from the content of a file of any format; compressed content is expanded first.
+pub fn parse(content: &[u8], options: &ReadOptions) -> Result<Csr<f64>, FormatError> {
+    match source::expand_slice(content, options)? {
+        Some(expanded) => parse_matrix(&expanded, options),
+        None => parse_matrix(content, options),
+    }
+}
+
+/// A vector from the content of a file of any format; compressed content is expanded first.
+pub fn parse_as_vector(content: &[u8], options: &ReadOptions) -> Result<Vec<f64>, FormatError> {
+    match source::expand_slice(content, options)? {
+        Some(expanded) => parse_vector(&expanded, options),
+        None => parse_vector(content, options),
+    }
+}
+
+fn parse_matrix(bytes: &[u8], options: &ReadOptions) -> Result<Csr<f64>, FormatError> {
+    if bytes.starts_with(npz::MAGIC) {
+        npz::parse_matrix(bytes, options)
+    } else if petsc::looks_like(bytes) {
+        petsc::parse_matrix(bytes)
+    } else if bytes.starts_with(npy::MAGIC) {
+        let wanted = "a sparse matrix, such as scipy.sparse.save_npz writes,";
+        Err(FormatError::WrongObject { found: "a NumPy array", wanted })
+    } else if looks_like_text(bytes) {
+        matrix_market::parse_matrix(bytes, options)
+    } else {
+        Err(FormatError::UnknownFormat)
+    }
+}
+
+fn parse_vector(bytes: &[u8], options: &ReadOptions) -> Result<Vec<f64>, FormatError> {
+    if bytes.starts_with(npy::MAGIC) {
+        npy::parse_vector(bytes)
+    } else if petsc::looks_like(bytes) {
+        petsc::parse_vector(bytes)
+    } else if bytes.starts_with(npz::MAGIC) {
+        Err(FormatError::WrongObject { found: "an archive of arrays (.npz)", wanted: "a vector" })
+    } else if looks_like_text(bytes) {
+        matrix_market::parse_vector(bytes, options)
+    } else {
+        Err(FormatError::UnknownFormat)
+    }
+}
+
+fn looks_like_text(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"%")
+}
+
+/// Writes a matrix in the format that the name ends in.
+pub fn write_matrix(path: impl AsRef<Path>, a: &Csr<f64>) -> Result<(), FileError> {
+    let path = path.as_ref();
+    let written = Format::of_matrix(path).and_then(|format| match format {
+        Format::MatrixMarket(compression) => sink::create(path, |file| {
+            sink::compressed(file, compression, |out| matrix_market::write_matrix(out, a))
+        }),
+        Format::Npz => sink::create(path, |file| npz::write_matrix(file, a)),
+        Format::Petsc => sink::create(path, |file| petsc::write_matrix(file, a)),
+        Format::Npy => unreachable!("not a format of matrices"),
+    });
+    written.map_err(|e| e.at(path))
+}
+
+/// Writes a vector in the format that the name ends in.
+pub fn write_vector(path: impl AsRef<Path>, x: &[f64]) -> Result<(), FileError> {
+    let path = path.as_ref();
+    let written = Format::of_vector(path).and_then(|format| match format {
+        Format::MatrixMarket(compression) => sink::create(path, |file| {
+            sink::compressed(file, compression, |out| matrix_market::write_vector(out, x))
+        }),
+        Format::Npy => sink::create(path, |file| npy::write_vector(file, x)),
+        Format::Petsc => sink::create(path, |file| petsc::write_vector(file, x)),
+        Format::Npz => unreachable!("not a format of vectors"),
+    });
+    written.map_err(|e| e.at(path))
+}
