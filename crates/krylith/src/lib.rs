@@ -3,11 +3,13 @@
 //! Modules stand in the order in which data passes through them:
 //!
 //! * [`matrix`]: sparse matrices by rows, checked once and then relied on;
+//! * [`gallery`]: problems made on the spot, each by name and size;
 //! * [`schedule`]: what of a triangular solve may run at the same time;
 //! * [`space`], [`operator`], [`krylov`]: Krylov methods, written once for every place where vectors may live;
 //! * [`stop`], [`observe`]: when an iteration ends, and who watches it.
 
 pub mod error;
+pub mod gallery;
 pub mod krylov;
 pub mod matrix;
 pub mod observe;
