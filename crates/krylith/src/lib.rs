@@ -4,11 +4,20 @@
 //!
 //! * [`matrix`]: sparse matrices by rows, checked once and then relied on;
 //! * [`io`]: Matrix Market, SciPy `.npz`, PETSc binary;
+//! * [`gallery`]: generated problems, each a name and a formula;
 //! * [`schedule`]: what of a triangular solve may run at the same time;
 //! * [`space`], [`operator`], [`krylov`]: Krylov methods, written once for every place where vectors may live;
 //! * [`stop`], [`observe`]: when an iteration ends, and who watches it.
+//!
+//! ```
+//! use krylith::gallery::Problem;
+//! let a = "poisson2d:30".parse::<Problem>()?.generate()?;
+//! assert_eq!((a.nrows(), a.nnz()), (900, 4380));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod error;
+pub mod gallery;
 pub mod io;
 pub mod krylov;
 pub mod matrix;

@@ -1,4 +1,4 @@
-//! Krylov methods, one file each, generic over [`Space`](crate::space::Space).
+//! Krylov methods, one file each, generic over [`Space`].
 
 mod cg;
 

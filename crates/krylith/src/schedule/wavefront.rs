@@ -12,6 +12,14 @@ use crate::error::MatrixError;
 use crate::matrix::{Pattern, Triangle};
 
 /// The levels of one triangle of a square pattern.
+///
+/// ```
+/// use krylith::{gallery::Problem, matrix::Triangle, schedule::Wavefronts};
+/// let a = "poisson2d:4".parse::<Problem>()?.generate()?;
+/// let w = Wavefronts::new(a.pattern(), Triangle::Lower)?;
+/// assert_eq!(w.sizes(), [1, 2, 3, 4, 3, 2, 1]); // the diagonals of the grid
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wavefronts {
     level: Vec<u32>,

@@ -1,0 +1,230 @@
+//! The gallery: matrices by hand, counts, symmetry, definiteness, the same bits on any number of threads.
+
+use krylith::Csr;
+use krylith::gallery::{Problem, problems};
+use krylith::matrix::Triangle;
+use krylith::schedule::Wavefronts;
+
+fn problem(text: &str) -> Problem {
+    text.parse().unwrap()
+}
+
+fn matrix(text: &str) -> Csr<f64> {
+    problem(text).generate().unwrap()
+}
+
+fn dense(a: &Csr<f64>) -> Vec<Vec<f64>> {
+    (0..a.nrows()).map(|i| (0..a.ncols()).map(|j| a.get(i, j)).collect()).collect()
+}
+
+/// One small problem of every name, of unequal sides.
+fn small() -> Vec<Problem> {
+    let sizes = [vec![], vec![7, 5], vec![5, 4, 3]];
+    problems().iter().map(|info| Problem::new(info.name, &sizes[info.dims() - 1]).unwrap()).collect()
+}
+
+/// The first row whose pivot is not positive in a dense Cholesky factorization.
+fn cholesky(mut a: Vec<Vec<f64>>) -> Result<(), usize> {
+    let n = a.len();
+    for j in 0..n {
+        if a[j][j] <= 0.0 || a[j][j].is_nan() {
+            return Err(j);
+        }
+        let root = a[j][j].sqrt();
+        let column: Vec<f64> = (0..n).map(|i| a[i][j] / root).collect();
+        for i in j + 1..n {
+            for k in j + 1..=i {
+                a[i][k] -= column[i] * column[k];
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The first row whose pivot is not positive in IC(0): L has the pattern of the lower triangle of A,
+/// lᵢⱼ = (aᵢⱼ − Σ lᵢₖ lⱼₖ)/lⱼⱼ.
+fn ic0(a: &Csr<f64>) -> Result<(), usize> {
+    let mut l = a.view().triangle(Triangle::Lower).unwrap();
+    let pattern = l.pattern().clone();
+    let (row_ptr, columns) = (pattern.row_ptr(), pattern.col_idx());
+    // Where the entries of the current row are, by column.
+    let mut place = vec![usize::MAX; a.nrows()];
+    for i in 0..a.nrows() {
+        let (start, diagonal) = (row_ptr[i], row_ptr[i + 1] - 1);
+        let values = l.values_mut();
+        for e in start..=diagonal {
+            place[columns[e] as usize] = e;
+        }
+        for e in start..diagonal {
+            let j = columns[e] as usize;
+            let own = row_ptr[j + 1] - 1;
+            for f in row_ptr[j]..own {
+                if let Some(&factor) = values.get(place[columns[f] as usize]) {
+                    values[e] -= factor * values[f];
+                }
+            }
+            values[e] /= values[own];
+            values[diagonal] -= values[e] * values[e];
+        }
+        if values[diagonal] <= 0.0 || values[diagonal].is_nan() {
+            return Err(i);
+        }
+        values[diagonal] = values[diagonal].sqrt();
+        for e in start..=diagonal {
+            place[columns[e] as usize] = usize::MAX;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn poisson_by_hand() {
+    let expected =
+        [[4.0, -1.0, -1.0, 0.0], [-1.0, 4.0, 0.0, -1.0], [-1.0, 0.0, 4.0, -1.0], [0.0, -1.0, -1.0, 4.0]];
+    assert_eq!(dense(&matrix("poisson2d:2")), expected);
+    assert_eq!(dense(&matrix("poisson2d:2x1")), [[4.0, -1.0], [-1.0, 4.0]]);
+    assert_eq!(dense(&matrix("poisson3d:1x1x2")), [[6.0, -1.0], [-1.0, 6.0]]);
+    assert_eq!(dense(&matrix("poisson3d:1")), [[6.0]]);
+}
+
+#[test]
+fn convection_by_hand() {
+    // h = 1/2, 1/2, 1/3: v h = 100, 70, 80/3.
+    let c = 80.0 * (1.0 / 3.0);
+    let d = (2.0 + 100.0) + (2.0 + 70.0) + (2.0 + c);
+    assert_eq!(dense(&matrix("convection3d:1x1x2")), [[d, -1.0], [-(1.0 + c), d]]);
+}
+
+#[test]
+fn hpcg_by_hand() {
+    let a = matrix("hpcg:3");
+    assert!(a.diagonal().unwrap().iter().all(|&d| d == 26.0));
+    let (columns, values) = a.row(13);
+    assert_eq!(columns, (0..27).collect::<Vec<u32>>());
+    assert_eq!(values.iter().sum::<f64>(), 0.0);
+    assert_eq!(a.row(0).0, [0, 1, 3, 4, 9, 10, 12, 13]);
+}
+
+#[test]
+fn counts_of_poisson_and_hpcg() {
+    for n in [1, 2, 3, 10, 21] {
+        assert_eq!(matrix(&format!("poisson2d:{n}")).nnz(), 5 * n * n - 4 * n);
+        assert_eq!(matrix(&format!("poisson3d:{n}")).nnz(), 7 * n * n * n - 6 * n * n);
+        assert_eq!(matrix(&format!("hpcg:{n}")).nnz(), (3 * n - 2).pow(3));
+    }
+}
+
+#[test]
+fn stand_ins_have_the_published_sizes() {
+    for (name, rows, nnz) in [
+        ("ecology", 999_999, 4_995_991),
+        ("parabolic", 525_825, 3_674_625),
+        ("apache", 715_176, 4_817_870),
+        ("atmosmod", 1_270_432, 8_814_880),
+    ] {
+        assert_eq!((problem(name).rows(), problem(name).nnz_estimate()), (rows, nnz), "{name}");
+        let a = matrix(name);
+        assert_eq!((a.nrows() as u64, a.nnz() as u64), (rows, nnz), "{name}");
+    }
+    for (name, rows, nnz) in [("thermal", 1_228_045.0, 8_580_313.0), ("circuit", 1_585_478.0, 7_660_826.0)] {
+        let a = matrix(name);
+        let near = |found: usize, published: f64| (found as f64 / published - 1.0).abs() < 2e-3;
+        assert!(near(a.nrows(), rows) && near(a.nnz(), nnz), "{name}: {} {}", a.nrows(), a.nnz());
+        assert!(a.symmetry().symmetric, "{name}");
+    }
+}
+
+#[test]
+fn estimates_hold() {
+    for problem in small() {
+        let a = problem.generate().unwrap();
+        assert_eq!(a.nrows() as u64, problem.rows(), "{problem}");
+        let bound = ["fem2d", "thermal", "circuit"].contains(&problem.info().name);
+        let (nnz, estimate) = (a.nnz() as u64, problem.nnz_estimate());
+        assert!(if bound { nnz <= estimate } else { nnz == estimate }, "{problem}: {nnz} {estimate}");
+    }
+}
+
+#[test]
+fn symmetric_positive_definite_or_dominant() {
+    for problem in small() {
+        let a = problem.generate().unwrap();
+        let symmetry = a.symmetry();
+        assert!(symmetry.pattern, "{problem}");
+        if ["convection3d", "atmosmod"].contains(&problem.info().name) {
+            assert!(!symmetry.symmetric, "{problem}");
+            for (i, row) in dense(&a).iter().enumerate() {
+                let others: f64 = row.iter().map(|v| v.abs()).sum::<f64>() - row[i];
+                assert!(row[i] > others * (1.0 - 1e-14), "{problem}");
+            }
+        } else {
+            assert!(symmetry.symmetric, "{problem}");
+            assert_eq!(cholesky(dense(&a)), Ok(()), "{problem}");
+        }
+    }
+}
+
+#[test]
+fn symmetric_at_larger_sizes() {
+    for text in ["jump3d:30", "apache:40x30x8", "ecology:150", "elasticity2d:40", "elasticity3d:10"] {
+        assert!(matrix(text).symmetry().symmetric, "{text}");
+    }
+    for text in ["fem2d:200", "thermal:200", "circuit:200", "parabolic:100x50"] {
+        assert!(matrix(text).symmetry().symmetric, "{text}");
+    }
+}
+
+/// What the elasticity problems are for.
+#[test]
+fn ic0_breaks_down_on_elasticity_and_not_on_poisson() {
+    for text in ["elasticity2d:20", "elasticity2d:50", "elasticity2d:100", "elasticity2d:200"] {
+        assert!(ic0(&matrix(text)).is_err(), "{text}");
+    }
+    for text in ["elasticity3d:8", "elasticity3d:13", "elasticity3d:20", "elasticity3d:30"] {
+        assert!(ic0(&matrix(text)).is_err(), "{text}");
+    }
+    for text in ["poisson3d:10", "hpcg:8", "jump3d:10", "fem2d:30"] {
+        assert_eq!(ic0(&matrix(text)), Ok(()), "{text}");
+    }
+    // Positive definite all the same.
+    for text in ["elasticity2d:16", "elasticity3d:5"] {
+        assert_eq!(cholesky(dense(&matrix(text))), Ok(()), "{text}");
+    }
+}
+
+#[test]
+fn same_bits_on_any_number_of_threads() {
+    let on = |threads: usize, problem: &Problem| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| problem.generate().unwrap())
+    };
+    for info in problems() {
+        // Several pieces of parallel work each.
+        let problem = Problem::new(info.name, if info.dims() == 2 { &[120] } else { &[24] }).unwrap();
+        let (one, four) = (on(1, &problem), on(4, &problem));
+        assert_eq!(one.pattern(), four.pattern(), "{problem}");
+        let same = one.values().iter().zip(four.values()).all(|(a, b)| a.to_bits() == b.to_bits());
+        assert!(same, "{problem}");
+    }
+}
+
+#[test]
+fn wavefronts_of_grids() {
+    let count = |text: &str| Wavefronts::new(matrix(text).pattern(), Triangle::Lower).unwrap().count();
+    for n in [1, 2, 9, 20] {
+        assert_eq!(count(&format!("poisson2d:{n}")), 2 * n - 1);
+        assert_eq!(count(&format!("poisson3d:{n}")), 3 * n - 2);
+        // The wavefront of cell (x, y, z) is x + 2 y + 4 z.
+        assert_eq!(count(&format!("hpcg:{n}")), 7 * n - 6);
+    }
+}
+
+#[test]
+fn the_list_is_complete() {
+    for info in problems() {
+        assert!(!info.name.is_empty() && !info.description.is_empty() && !info.formula.is_empty());
+        let problem = Problem::new(info.name, &[]).unwrap();
+        assert_eq!(problem.size(), info.default_size);
+        assert_eq!(problem.to_string().parse::<Problem>().unwrap(), problem);
+    }
+}
