@@ -175,7 +175,7 @@ fn bombs_are_refused() {
     let bomb = encoder.finish().unwrap();
     assert!(bomb.len() < 1 << 20);
     let options = ReadOptions { max_expansion: 10, ..ReadOptions::default() };
-    let limit = 10 * bomb.len() as u64 + (64 << 20);
+    let limit = 10 * bomb.len() as u64 + (16 << 20);
     match io::parse(&bomb, &options).unwrap_err() {
         FormatError::Expansion { limit: l } => assert_eq!(l, limit),
         other => panic!("{other}"),

@@ -7,7 +7,7 @@ pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 /// file itself is worth.
 #[derive(Clone, Copy)]
 pub struct ReadOptions<'a> {
-    /// A compressed file may expand to this many times its size, plus 64 MiB.
+    /// A compressed file may expand to this many times its size, plus 16 MiB.
     pub max_expansion: u64,
     /// A text file may announce this many rows and columns more than its entries can fill.
     pub max_empty_rows: u64,
@@ -34,7 +34,7 @@ impl std::fmt::Debug for ReadOptions<'_> {
 impl ReadOptions<'_> {
     /// Bytes that compressed data of this many bytes may expand to.
     pub(crate) fn expanded_limit(&self, compressed: u64) -> u64 {
-        compressed.saturating_mul(self.max_expansion).saturating_add(64 << 20)
+        compressed.saturating_mul(self.max_expansion).saturating_add(16 << 20)
     }
 
     pub(crate) fn report(&self, done: u64, total: u64) {

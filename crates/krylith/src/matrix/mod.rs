@@ -7,6 +7,7 @@ mod csr;
 mod pattern;
 mod permutation;
 mod scatter;
+mod summary;
 mod symmetry;
 mod transpose;
 
@@ -15,4 +16,5 @@ pub use csr::{Csr, CsrRef};
 pub use pattern::Pattern;
 pub(crate) use pattern::check_dimensions;
 pub use permutation::Permutation;
+pub use summary::{Bin, Diagonal, Summary};
 pub use symmetry::{Mirror, Symmetry, Triangle};

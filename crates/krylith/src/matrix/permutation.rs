@@ -77,7 +77,7 @@ impl Permutation {
 }
 
 impl<T: Scalar> CsrRef<'_, T> {
-    /// P A Qᵀ: entry (i, j) of the result is entry (p[i], q[j]) of A.
+    /// P A Qᵀ: entry (i, j) of the result is entry (`p[i]`, `q[j]`) of A.
     pub fn permute(&self, rows: &Permutation, columns: &Permutation) -> Result<Csr<T>, MatrixError> {
         check_length("row permutation", self.nrows(), rows.len())?;
         check_length("column permutation", self.ncols(), columns.len())?;

@@ -1,0 +1,60 @@
+//! Writing results: numbers for people, JSON for programs.
+
+use crate::Failure;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+/// Prints to standard output; a reader that has gone away, as after `| head`, is no error.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => Ok(result?),
+    }
+}
+
+/// Writes one JSON object to a file, or to standard output where the name is `-`.
+pub fn write_json(path: &Path, value: &serde_json::Value) -> Result<(), Failure> {
+    let text = format!("{value:#}\n");
+    if path == Path::new("-") {
+        return print(&text);
+    }
+    std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()).into())
+}
+
+/// Bytes for people: 1.23 GB.
+pub fn bytes(count: u64) -> String {
+    let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    let count = count as f64;
+    match units.iter().find(|(unit, _)| count >= *unit) {
+        Some((unit, name)) => format!("{:.2} {name}", count / unit),
+        None => format!("{count} bytes"),
+    }
+}
+
+/// A count with its thousands apart: 27,000,000.
+pub fn count(n: impl TryInto<u64>) -> String {
+    let digits = n.try_into().ok().expect("counts fit in 64 bits").to_string();
+    let mut text = String::new();
+    for (k, digit) in digits.chars().enumerate() {
+        if k > 0 && (digits.len() - k).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(count(0u64), "0");
+        assert_eq!(count(999usize), "999");
+        assert_eq!(count(1_234_567usize), "1,234,567");
+        assert_eq!(bytes(999), "999 bytes");
+        assert_eq!(bytes(2_500_000_000), "2.50 GB");
+    }
+}

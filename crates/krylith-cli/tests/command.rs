@@ -1,0 +1,184 @@
+//! The command as a user or a script meets it: what it prints, what it writes, how it ends.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn krylith(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_krylith")).args(arguments).output().unwrap()
+}
+
+fn succeeds(arguments: &[&str]) -> String {
+    let output = krylith(arguments);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {error}");
+    assert_eq!(error, "", "nothing on standard error where there is no terminal");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Ends with status 2 and one line that contains `expected`.
+fn fails(arguments: &[&str], expected: &str) {
+    let output = krylith(arguments);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+    assert!(error.contains(expected), "{arguments:?}: {error:?} does not contain {expected:?}");
+    assert!(!error.contains("panicked"), "{error}");
+}
+
+fn json(arguments: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&succeeds(arguments)).unwrap()
+}
+
+fn path(folder: &tempfile::TempDir, name: &str) -> String {
+    folder.path().join(name).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn info_for_programs() {
+    let info = json(&["info", "gen:poisson3d:6", "--json", "-"]);
+    assert_eq!(info["matrix"]["rows"], 216);
+    assert_eq!(info["matrix"]["nnz"], 7 * 216 - 6 * 36);
+    assert_eq!(info["matrix"]["symmetric"], true);
+    assert_eq!(info["wavefronts"]["lower"], 16);
+    assert_eq!(info["wavefronts"]["upper"], 16);
+    assert_eq!(info["bandwidth"]["lower"], 36);
+    assert_eq!(info["diagonal"]["positive"], 216);
+    assert_eq!(info["diagonal"]["dominant_rows"], 216);
+    assert_eq!(info["row_lengths"]["histogram"][0], serde_json::json!({ "from": 4, "to": 4, "rows": 8 }));
+    assert_eq!(info["memory"]["matrix_bytes"], 12 * 1296 + 8 * 217);
+    // A factor as IC(0) has it: the lower triangle.
+    assert_eq!(info["memory"]["ic0_bytes"], 12 * (216 + 540) + 8 * 217);
+    assert!(info["seconds"]["read"].as_f64().unwrap() >= 0.0);
+}
+
+#[test]
+fn info_for_people() {
+    let text = succeeds(&["info", "gen:convection3d:5"]);
+    for expected in
+        ["125 x 125", "symmetric in pattern, not in values", "all positive", "lower 13,", "memory plan"]
+    {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+}
+
+#[test]
+fn info_of_a_rectangle_has_no_wavefronts() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = path(&folder, "r.mtx");
+    std::fs::write(&file, "%%MatrixMarket matrix coordinate real general\n2 3 1\n1 3 5\n").unwrap();
+    let info = json(&["info", &file, "--json", "-"]);
+    assert_eq!((info["matrix"]["rows"].as_u64(), info["matrix"]["columns"].as_u64()), (Some(2), Some(3)));
+    assert!(info["wavefronts"].is_null() && info["memory"].is_null());
+}
+
+#[test]
+fn json_to_a_file_leaves_the_text_on_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = path(&folder, "info.json");
+    let text = succeeds(&["info", "gen:poisson2d:4", "--json", &file]);
+    assert!(text.contains("16 x 16"));
+    let written: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(written["matrix"]["nnz"], 64);
+}
+
+#[test]
+fn gen_writes_what_info_reads_in_every_format() {
+    let folder = tempfile::tempdir().unwrap();
+    for ending in ["mtx", "mtx.gz", "mtx.xz", "mtx.zst", "npz", "petsc"] {
+        let file = path(&folder, &format!("a.{ending}"));
+        let text = succeeds(&["gen", "jump3d", "--nx", "3", "--ny", "4", "--nz", "5", "-o", &file]);
+        assert!(text.contains("60 rows"), "{text}");
+        assert_eq!(json(&["info", &file, "--json", "-"])["matrix"]["rows"], 60, "{ending}");
+    }
+    let (a, b) = (path(&folder, "a.npz"), path(&folder, "b.mtx"));
+    succeeds(&["convert", &a, &b]);
+    assert_eq!(std::fs::read(&b).unwrap(), std::fs::read(path(&folder, "a.mtx")).unwrap());
+}
+
+#[test]
+fn gen_without_a_file_says_so_and_without_a_name_lists() {
+    let text = succeeds(&["gen", "poisson2d", "--n", "5"]);
+    assert!(text.contains("25 rows, 105 entries") && text.contains("nothing written"), "{text}");
+    let listing = succeeds(&["gen"]);
+    for name in [
+        "poisson2d",
+        "poisson3d",
+        "hpcg",
+        "convection3d",
+        "jump3d",
+        "elasticity2d",
+        "elasticity3d",
+        "fem2d",
+        "ecology",
+        "parabolic",
+        "apache",
+        "thermal",
+        "circuit",
+        "atmosmod",
+    ] {
+        assert!(listing.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn pictures_are_pictures() {
+    let folder = tempfile::tempdir().unwrap();
+    let (svg, png) = (path(&folder, "a.svg"), path(&folder, "a.png"));
+    for (file, magic) in [(&svg, &b"<svg"[..]), (&png, &b"\x89PNG\r\n\x1a\n"[..])] {
+        succeeds(&["spy", "gen:poisson2d:7", "-o", file]);
+        assert!(std::fs::read(file).unwrap().starts_with(magic));
+        succeeds(&["info", "gen:poisson2d:7", "--plot", file]);
+        assert!(std::fs::read(file).unwrap().starts_with(magic));
+    }
+    let text = std::fs::read_to_string(&svg).unwrap();
+    assert!(text.contains("entries in a row") && text.contains("row lengths"));
+    let empty = path(&folder, "empty.mtx");
+    std::fs::write(&empty, "%%MatrixMarket matrix coordinate real general\n0 0 0\n").unwrap();
+    succeeds(&["spy", &empty, "-o", &png]);
+    succeeds(&["info", &empty, "--plot", &svg]);
+}
+
+#[test]
+fn wrong_usage() {
+    fails(&["solvee"], "unrecognized subcommand");
+    fails(&["info"], "<MATRIX>");
+    fails(&["info", "gen:poisson2d:9", "--threads", "0"], "invalid value");
+    fails(&["gen", "poisson3d", "--n", "3", "--nx", "4", "--ny", "4"], "cannot be used with");
+    fails(&["gen", "poisson3d:4", "--n", "3"], "not both");
+    fails(&["gen", "poison3d", "--n", "3"], "poisson3d");
+    fails(&["info", "gen:poisson3d:0"], "poisson3d");
+    fails(&["info", "gen:poisson3d:99999999999999999999"], "poisson3d");
+    fails(&["info", "gen:poisson3d:4000000"], "poisson3d");
+    fails(&["info", "gen:"], "no problem is called");
+    fails(&["gen", "poisson3d", "--n", "1000", "--max-memory", "1"], "needs about");
+    fails(&["spy", "gen:poisson2d:3", "-o", "picture.gif"], ".svg or .png");
+    fails(&["convert", "gen:poisson2d:3", "matrix.xls"], ".mtx");
+    fails(&["convert", "gen:poisson2d:3", "no/such/folder/a.mtx"], "No such file");
+    fails(&["info", "no-such-file.mtx"], "no-such-file.mtx: No such file");
+    fails(&["info", env!("CARGO_MANIFEST_DIR")], "is a directory");
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    use std::io::Read;
+    use std::process::Stdio;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_krylith"))
+        .args(["info", "gen:poisson2d:300"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut error = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+    assert_eq!((child.wait().unwrap().code(), error.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn the_same_file_on_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, four) = (path(&folder, "1.mtx"), path(&folder, "4.mtx"));
+    succeeds(&["gen", "fem2d", "--n", "80", "-o", &one, "--threads", "1"]);
+    succeeds(&["gen", "fem2d", "--n", "80", "-o", &four, "--threads", "4"]);
+    assert!(Path::new(&one).metadata().unwrap().len() > 10_000);
+    assert_eq!(std::fs::read(one).unwrap(), std::fs::read(four).unwrap());
+}
