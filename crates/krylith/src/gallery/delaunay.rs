@@ -28,10 +28,13 @@ use super::random::{SEED, hash};
 pub(super) const CELL: i64 = 1 << 20;
 /// The window reaches this many cells to each side.
 const REACH: i64 = 3;
-const SIDE: usize = 2 * REACH as usize + 1;
-/// Cells of the window.
-pub(super) const WINDOW: usize = SIDE * SIDE;
-pub(super) const CENTRE: usize = WINDOW / 2;
+const ROWS: usize = 2 * REACH as usize + 1;
+/// Places in a row of the window; the last is empty and lets rows fill vector registers.
+const LANES: usize = ROWS + 1;
+/// Places of the window.
+pub(super) const WINDOW: usize = ROWS * LANES;
+/// The place of the point that the window is around.
+pub(super) const CENTRE: usize = REACH as usize * (LANES + 1);
 
 /// The points: how far from the centres of their cells, in units, at most.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +42,7 @@ pub(super) struct Points {
     jitter: i64,
 }
 
-/// The points around one of them, relative to it.
+/// The points around one of them, relative to it; (0, 0) at places that are empty.
 pub(super) struct Window {
     x: [f64; WINDOW],
     y: [f64; WINDOW],
@@ -47,7 +50,7 @@ pub(super) struct Window {
     pub(super) origin: [i64; 2],
 }
 
-/// The neighbours of a point: bit k stands for cell k of its window, row by row from the lower left. In a lattice whose
+/// The neighbours of a point: bit k stands for place k of its window, row by row from the lower left. In a lattice whose
 /// cells are numbered row by row, the bits are in the order of the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Star(pub(super) u64);
@@ -66,28 +69,33 @@ impl Points {
         [centre(x) + shift(bits >> 32), centre(y) + shift(bits & 0xFFFF_FFFF)]
     }
 
-    /// The points of the cells around cell (x, y).
-    pub(super) fn window(&self, x: i64, y: i64) -> Window {
-        let row = |y: i64| hash(SEED, y as u64);
-        let origin = self.point(row(y), x, y);
+    /// The points around cell (x, y), those of `members` alone.
+    pub(super) fn window(&self, x: i64, y: i64, members: Star) -> Window {
+        let rows: [u64; ROWS] = std::array::from_fn(|j| hash(SEED, (y + j as i64 - REACH) as u64));
+        let origin = self.point(rows[REACH as usize], x, y);
         let mut window = Window { x: [0.0; WINDOW], y: [0.0; WINDOW], origin };
-        for (j, y) in (y - REACH..=y + REACH).enumerate() {
-            let row = row(y);
-            for (i, x) in (x - REACH..=x + REACH).enumerate() {
-                let [px, py] = self.point(row, x, y);
-                window.x[j * SIDE + i] = (px - origin[0]) as f64;
-                window.y[j * SIDE + i] = (py - origin[1]) as f64;
-            }
+        for (k, [x, y]) in members.cells(x, y) {
+            let [px, py] = self.point(rows[k / LANES], x, y);
+            window.x[k] = (px - origin[0]) as f64;
+            window.y[k] = (py - origin[1]) as f64;
         }
         window
+    }
+
+    /// The neighbours of the point of cell (x, y).
+    pub(super) fn star(&self, x: i64, y: i64) -> Star {
+        self.window(x, y, Star::ALL).star()
     }
 }
 
 impl Star {
+    /// Every cell of the window.
+    const ALL: Star = Star(0x007F_7F7F_7F7F_7F7F);
+
     /// The cells of the neighbours of the point of cell (x, y), row by row.
     pub(super) fn cells(self, x: i64, y: i64) -> impl Iterator<Item = (usize, [i64; 2])> {
         self.members().map(move |k| {
-            let (dx, dy) = ((k % SIDE) as i64 - REACH, (k / SIDE) as i64 - REACH);
+            let (dx, dy) = ((k % LANES) as i64 - REACH, (k / LANES) as i64 - REACH);
             (k, [x + dx, y + dy])
         })
     }
@@ -110,7 +118,7 @@ impl Star {
 
 impl Window {
     /// The neighbours of the point at the centre.
-    pub(super) fn star(&self) -> Star {
+    fn star(&self) -> Star {
         let first = self.nearest();
         let mut star = 1u64 << first;
         let mut q = self.next(first);
@@ -145,19 +153,26 @@ impl Window {
     fn nearest(&self) -> usize {
         let distance = |k: usize| self.x[k] * self.x[k] + self.y[k] * self.y[k];
         let nearer = |a: usize, b: usize| if distance(b) < distance(a) { b } else { a };
-        (0..WINDOW).filter(|&k| k != CENTRE).reduce(nearer).unwrap_or(CENTRE)
+        (0..WINDOW).filter(|&k| distance(k) > 0.0).reduce(nearer).unwrap_or(CENTRE)
     }
 
     /// The neighbour after `q`, counterclockwise.
     fn next(&self, q: usize) -> usize {
-        let mut t = [f64::INFINITY; WINDOW];
+        // Without branches, to run on vectors: all quotients first, then those of points that are left of q. Points on
+        // the line through 0 and q have d = 0; so have q, the centre and empty places.
+        let (mut t, mut d) = ([0.0; WINDOW], [0.0; WINDOW]);
         for k in 0..WINDOW {
-            let d = self.cross(q, k);
-            let n = self.numerator(q, k);
-            // Points on the line through 0 and q, the centre and q itself among them, have d = 0.
-            t[k] = if d > 0.0 { n / d } else { f64::INFINITY };
+            d[k] = self.cross(q, k);
+            t[k] = self.numerator(q, k) / d[k];
         }
-        let least = t.iter().fold(f64::INFINITY, |a, &b| if b < a { b } else { a });
+        let mut lanes = [f64::INFINITY; LANES];
+        for (t, d) in t.chunks_exact_mut(LANES).zip(d.chunks_exact(LANES)) {
+            for lane in 0..LANES {
+                t[lane] = if d[lane] > 0.0 { t[lane] } else { f64::INFINITY };
+                lanes[lane] = if t[lane] < lanes[lane] { t[lane] } else { lanes[lane] };
+            }
+        }
+        let least = lanes.into_iter().fold(f64::INFINITY, f64::min);
         // Each quotient is within half a unit in its last place.
         let close = least + 2.0 * f64::EPSILON * least.abs();
         let mut candidates = (0..WINDOW).filter(|&k| t[k] <= close);
@@ -202,7 +217,7 @@ mod tests {
     const N: i64 = 14;
 
     fn star_of(points: Points, x: i64, y: i64) -> Vec<[i64; 2]> {
-        points.window(x, y).star().cells(x, y).map(|(_, cell)| cell).collect()
+        points.star(x, y).cells(x, y).map(|(_, cell)| cell).collect()
     }
 
     /// From the square lattice, where every four neighbours lie on a circle, to the full jitter.
@@ -233,11 +248,12 @@ mod tests {
     #[test]
     fn circles_are_empty() {
         for points in kinds() {
-            let place = |x: i64, y: i64| points.window(x, y).origin.map(i128::from);
+            let place = |x: i64, y: i64| points.window(x, y, Star(0)).origin.map(i128::from);
             for (x, y) in (0..N).flat_map(|x| (0..N).map(move |y| (x, y))) {
-                let window = points.window(x, y);
+                let star = points.star(x, y);
+                let window = points.window(x, y, star);
                 let mut ring = [0; WINDOW];
-                let count = window.ring(window.star(), &mut ring);
+                let count = window.ring(star, &mut ring);
                 for k in 0..count {
                     let [q, r] = [ring[k], ring[(k + 1) % count]].map(|k| window.at(k).map(|v| v as i128));
                     let o = place(x, y);
@@ -263,11 +279,12 @@ mod tests {
     fn points_stay_in_their_cells() {
         let (mut least, mut most) = (CELL, 0);
         for (x, y) in (-50..50).flat_map(|x| (-50..50).map(move |y| (x, y))) {
-            let [px, py] = Points::JITTERED.window(x, y).origin;
+            let [px, py] = Points::JITTERED.window(x, y, Star(0)).origin;
             for d in [px - x * CELL, py - y * CELL] {
                 (least, most) = (least.min(d), most.max(d));
             }
         }
-        assert!(least >= CELL / 10 && least < CELL / 9 && most <= CELL - CELL / 10 && most > CELL - CELL / 9);
+        assert!((CELL / 10..CELL / 9).contains(&least), "{least}");
+        assert!((CELL / 10..CELL / 9).contains(&(CELL - most)), "{most}");
     }
 }

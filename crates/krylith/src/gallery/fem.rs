@@ -49,7 +49,7 @@ fn assemble(grid: &Grid, conductivity: impl Fn([i64; 2]) -> f64 + Sync) -> Resul
     };
     let star = |i: usize| {
         let (x, y) = place(i);
-        Points::JITTERED.window(x, y).star()
+        Points::JITTERED.star(x, y)
     };
     let stars: Vec<Star> = (0..n).into_par_iter().map(star).collect();
     let unknown = |[x, y]: [i64; 2]| {
@@ -65,7 +65,7 @@ fn assemble(grid: &Grid, conductivity: impl Fn([i64; 2]) -> f64 + Sync) -> Resul
         },
         |i, columns, values| {
             let (x, y) = place(i);
-            let entries = row(&Points::JITTERED.window(x, y), stars[i], &conductivity);
+            let entries = row(&Points::JITTERED.window(x, y, stars[i]), stars[i], &conductivity);
             let cells = stars[i].with_centre().cells(x, y);
             let known = cells.filter_map(|(member, cell)| Some((unknown(cell)?, entries[member])));
             for (k, (j, value)) in known.enumerate() {
@@ -125,7 +125,7 @@ mod tests {
         let a = fem2d(&grid).unwrap();
         let point = |i: usize| {
             let [x, y, _] = grid.cell(i);
-            Points::JITTERED.window(x as i64, y as i64).origin.map(|v| v as f64 / CELL as f64)
+            Points::JITTERED.window(x as i64, y as i64, Star(0)).origin.map(|v| v as f64 / CELL as f64)
         };
         for axis in [0, 1] {
             let u: Vec<f64> = (0..400).map(|i| point(i)[axis]).collect();
