@@ -1,2 +1,45 @@
-//! x
-fn main() {}
+//! Studies of Krylith, and comparisons with other systems in the same run.
+//!
+//! Every study prints a table and, with `--output`, keeps its raw figures as JSON. Times are the least of several repetitions,
+//! contestants taking turns, because machines are shared.
+
+mod catalogue;
+mod read;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+type Failure = Box<dyn std::error::Error>;
+
+#[derive(Parser)]
+#[command(name = "krylith-bench", version, about = "Studies of Krylith, and comparisons with other systems")]
+struct Arguments {
+    #[command(subcommand)]
+    study: Study,
+}
+
+#[derive(Subcommand)]
+enum Study {
+    /// Reading a large Matrix Market file, beside SciPy and fast_matrix_market
+    Read(read::Options),
+    /// Every matrix of a folder with a CATALOGUE.tsv: sizes by `krylith info`, and through every format and back
+    Catalogue(catalogue::Options),
+    /// Read one file and print the seconds; what `read` runs in a process of its own
+    #[command(hide = true)]
+    ReadOnce(read::OnceOptions),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().study {
+        Study::Read(options) => read::run(&options),
+        Study::Catalogue(options) => catalogue::run(&options),
+        Study::ReadOnce(options) => read::once(&options),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("krylith-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
