@@ -107,8 +107,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 
 /// Writes a matrix with variable coefficients of about this size; the bytes it has.
 fn write_file(path: &Path, megabytes: u64) -> Result<u64, Failure> {
-    // About 255 bytes of text a row.
-    let planes = (megabytes * 1_000_000 / 255 / (200 * 200)).max(1);
+    // About 205 bytes of text a row.
+    let planes = (megabytes * 1_000_000 / 205 / (200 * 200)).max(1);
     let problem: Problem = format!("atmosmod:200x200x{planes}").parse()?;
     io::write_matrix(path, &problem.generate()?)?;
     let bytes = path.metadata()?.len();

@@ -106,7 +106,9 @@ fn parse_pieces(text: &[u8], header: &Header, options: &ReadOptions) -> Result<V
     let parsed: Vec<Result<Piece, Fault>> = ranges
         .par_iter()
         .map(|range| {
-            let piece = EntryParser { text, at: range.start, end: range.end, header }.parse();
+            let mean =
+                header.entries as u128 * range.len() as u128 / (text.len() - header.data).max(1) as u128;
+            let piece = EntryParser::new(text, range.clone(), header).parse(mean as usize);
             let bytes = done.fetch_add(range.len() as u64, Ordering::Relaxed) + range.len() as u64;
             options.report(bytes, text.len() as u64);
             piece
@@ -117,7 +119,7 @@ fn parse_pieces(text: &[u8], header: &Header, options: &ReadOptions) -> Result<V
     let mut lower = None;
     for (piece, range) in parsed.into_iter().zip(ranges) {
         let piece = piece.map_err(|fault| fault.locate(text))?;
-        let rescan = EntryParser { text, at: range.start, end: range.end, header };
+        let rescan = EntryParser::new(text, range, header);
         if header.form != Form::General && piece.lower.is_some() {
             if lower.is_some_and(|lower| Some(lower) != piece.lower) {
                 return Err(rescan.first_off_diagonal().locate(text));
@@ -142,26 +144,30 @@ fn parse_pieces(text: &[u8], header: &Header, options: &ReadOptions) -> Result<V
 
 /// A cursor over a piece of the text.
 struct EntryParser<'a> {
-    text: &'a [u8],
+    piece: &'a [u8],
+    /// Where the piece begins in the file.
+    start: usize,
+    /// Where the cursor is in the piece.
     at: usize,
-    end: usize,
     header: &'a Header,
 }
 
-impl EntryParser<'_> {
-    fn parse(mut self) -> Result<Piece, Fault> {
+impl<'a> EntryParser<'a> {
+    fn new(text: &'a [u8], range: std::ops::Range<usize>, header: &'a Header) -> Self {
+        EntryParser { piece: &text[range.clone()], start: range.start, at: 0, header }
+    }
+
+    /// All entries of the piece, of which there are `mean` if it is like the rest of the file.
+    fn parse(mut self, mean: usize) -> Result<Piece, Fault> {
         let field = self.header.field;
         let mut piece = Piece::default();
-        // Room for the entries that a piece of this length has on average, at most what it can have.
-        let data = (self.text.len() - self.header.data) as u128;
-        let mean = self.header.entries as u128 * (self.end - self.at) as u128 / data.max(1);
-        let room = mean as usize + mean as usize / 16 + 8;
+        let room = mean + mean / 16 + 8;
         piece.rows.reserve(room);
         piece.columns.reserve(room);
         if field != Field::Pattern {
             piece.values.reserve(room);
         }
-        while let Some(start) = self.next_line() {
+        while let Some(line) = self.next_line() {
             let row = self.index("row", self.header.nrows)?;
             let column = self.index("column", self.header.ncols)?;
             if field != Field::Pattern {
@@ -169,7 +175,7 @@ impl EntryParser<'_> {
             }
             self.end_of_line()?;
             if self.header.form != Form::General {
-                self.check_side(start, row, column, &mut piece)?;
+                self.check_side(line, row, column, &mut piece)?;
             }
             piece.rows.push(row);
             piece.columns.push(column);
@@ -177,18 +183,19 @@ impl EntryParser<'_> {
         Ok(piece)
     }
 
-    fn fault<T>(&self, fault: LineFault) -> Result<T, Fault> {
-        Err(Fault { at: self.at.min(self.text.len()), fault })
+    /// A fault at a byte of the piece.
+    fn fault(&self, at: usize, fault: LineFault) -> Fault {
+        Fault { at: self.start + at, fault }
     }
 
     #[inline]
     fn peek(&self) -> Option<u8> {
-        if self.at < self.end { Some(self.text[self.at]) } else { None }
+        self.piece.get(self.at).copied()
     }
 
     #[inline]
     fn skip_blanks(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t' | b'\r')) {
+        while let Some(b' ' | b'\t' | b'\r') = self.peek() {
             self.at += 1;
         }
     }
@@ -200,10 +207,7 @@ impl EntryParser<'_> {
             self.skip_blanks();
             match self.peek()? {
                 b'\n' => self.at += 1,
-                b'%' => {
-                    let rest = &self.text[self.at..self.end];
-                    self.at += memchr::memchr(b'\n', rest).map_or(rest.len(), |k| k + 1);
-                }
+                b'%' => self.skip_line(),
                 _ => return Some(self.at),
             }
         }
@@ -213,36 +217,43 @@ impl EntryParser<'_> {
     #[inline]
     fn index(&mut self, what: &'static str, limit: u64) -> Result<u32, Fault> {
         self.skip_blanks();
-        let start = self.at;
-        let mut index = 0u64;
-        while let Some(digit @ b'0'..=b'9') = self.peek() {
-            index = index.saturating_mul(10).saturating_add(u64::from(digit - b'0'));
-            self.at += 1;
+        let rest = &self.piece[self.at..];
+        let (mut index, mut digits) = (0u64, 0);
+        while let Some(&byte) = rest.get(digits) {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                break;
+            }
+            index = index.wrapping_mul(10).wrapping_add(u64::from(digit));
+            digits += 1;
         }
-        let ends = matches!(self.peek(), None | Some(b' ' | b'\t' | b'\r' | b'\n'));
-        if self.at == start || !ends {
-            return self.fault(LineFault::Index { what });
+        let ends = matches!(rest.get(digits), None | Some(b' ' | b'\t' | b'\r' | b'\n'));
+        if digits == 0 || !ends {
+            return Err(self.fault(self.at + digits, LineFault::Index { what }));
+        }
+        // Nineteen digits fit in 64 bits; more may have wrapped around.
+        if digits > 19 {
+            index = u64::MAX;
         }
         if index == 0 || index > limit {
-            self.at = start;
-            return self.fault(LineFault::OutOfRange { what, index, limit });
+            return Err(self.fault(self.at, LineFault::OutOfRange { what, index, limit }));
         }
+        self.at += digits;
         Ok((index - 1) as u32)
     }
 
     #[inline]
     fn value(&mut self) -> Result<f64, Fault> {
         self.skip_blanks();
-        let field = if self.header.field == Field::Integer { "integer" } else { "real" };
-        let rest = &self.text[self.at..self.end];
-        let Ok((mut value, mut length)) = fast_float2::parse_partial::<f64, _>(rest) else {
-            return self.fault(LineFault::Value { field });
-        };
+        let rest = &self.piece[self.at..];
+        let (mut value, mut length) = fast_float2::parse_partial::<f64, _>(rest).unwrap_or((f64::NAN, 0));
         if let Some(b'd' | b'D') = rest.get(length) {
             (value, length) = fortran(rest).unwrap_or((f64::NAN, 0));
         }
-        if !value.is_finite() || (field == "integer" && value.fract() != 0.0) {
-            return self.fault(LineFault::Value { field });
+        let integer = self.header.field == Field::Integer;
+        if !value.is_finite() || (integer && value.fract() != 0.0) {
+            let field = if integer { "integer" } else { "real" };
+            return Err(self.fault(self.at, LineFault::Value { field }));
         }
         self.at += length;
         Ok(value)
@@ -257,51 +268,50 @@ impl EntryParser<'_> {
                 self.at += 1;
                 Ok(())
             }
-            Some(_) => self.fault(LineFault::Trailing),
+            Some(_) => Err(self.fault(self.at, LineFault::Trailing)),
         }
     }
 
     /// In a symmetric matrix: nothing on a skew diagonal, everything else on one side.
     #[inline]
-    fn check_side(&self, start: usize, row: u32, column: u32, piece: &mut Piece) -> Result<(), Fault> {
+    fn check_side(&self, line: usize, row: u32, column: u32, piece: &mut Piece) -> Result<(), Fault> {
         if row == column {
             piece.diagonal += 1;
             if self.header.form == Form::Skew {
-                return Err(Fault { at: start, fault: LineFault::SkewDiagonal });
+                return Err(self.fault(line, LineFault::SkewDiagonal));
             }
         } else if *piece.lower.get_or_insert(row > column) != (row > column) {
-            return Err(Fault { at: start, fault: LineFault::BothTriangles });
+            return Err(self.fault(line, LineFault::BothTriangles));
         }
         Ok(())
     }
 
     /// The fault of a piece whose entries are all in the other triangle. Everything in it has been parsed before.
     fn first_off_diagonal(mut self) -> Fault {
-        while let Some(at) = self.next_line() {
+        while let Some(line) = self.next_line() {
             let (row, column) = (self.index("row", u64::MAX), self.index("column", u64::MAX));
             if let (Ok(row), Ok(column)) = (row, column)
                 && row != column
             {
-                return Fault { at, fault: LineFault::BothTriangles };
+                return self.fault(line, LineFault::BothTriangles);
             }
             self.skip_line();
         }
-        Fault { at: self.end, fault: LineFault::BothTriangles }
+        self.fault(self.piece.len(), LineFault::BothTriangles)
     }
 
     /// The fault of one entry too many: number `entry` of this piece, counted from 0.
     fn entry_too_many(mut self, entry: u64) -> Fault {
-        let fault = LineFault::TooMany { declared: self.header.entries };
         for _ in 0..entry {
             self.next_line();
             self.skip_line();
         }
-        let at = self.next_line().unwrap_or(self.end);
-        Fault { at, fault }
+        let line = self.next_line().unwrap_or(self.piece.len());
+        self.fault(line, LineFault::TooMany { declared: self.header.entries })
     }
 
     fn skip_line(&mut self) {
-        let rest = &self.text[self.at..self.end];
+        let rest = &self.piece[self.at..];
         self.at += memchr::memchr(b'\n', rest).map_or(rest.len(), |k| k + 1);
     }
 }
@@ -372,11 +382,11 @@ pub fn parse_vector(text: &[u8], options: &ReadOptions) -> Result<Vec<f64>, Form
         let what = "a symmetric array";
         return Err(FormatError::WrongObject { found: what, wanted: "a vector" });
     }
-    let mut parser = EntryParser { text, at: header.data, end: text.len(), header: &header };
+    let mut parser = EntryParser::new(text, header.data..text.len(), &header);
     let mut values = Vec::with_capacity(declared as usize);
-    while let Some(at) = parser.next_line() {
+    while let Some(line) = parser.next_line() {
         if values.len() as u64 == declared {
-            return Err(Fault { at, fault: LineFault::TooMany { declared } }.locate(text));
+            return Err(parser.fault(line, LineFault::TooMany { declared }).locate(text));
         }
         let value = parser.value().and_then(|v| parser.end_of_line().map(|()| v));
         values.push(value.map_err(|fault| fault.locate(text))?);
