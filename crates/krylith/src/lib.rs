@@ -31,3 +31,8 @@ pub mod stop;
 pub use error::{BackendError, MatrixError, SetupError, SolveError};
 pub use matrix::{Csr, CsrRef, Pattern, Permutation};
 pub use scalar::{Real, Scalar};
+
+/// The README's example, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
