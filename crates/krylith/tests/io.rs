@@ -145,9 +145,15 @@ fn faults_carry_the_line_even_deep_in_a_large_file() {
     let short = text.replace("\n400000 400000 1.25e0\n", "\n");
     assert_eq!(line_fault(&short), (400_002, LineFault::TooFew { found: 399_999, declared: 400_000 }));
 
+    // An entry too many on line 4 before garbage on line 5; below, the other triangle before garbage in the next line.
+    let excess = line_fault("%%MatrixMarket matrix coordinate real general\n9 9 1\n1 1 1\n2 2 1\nx\n");
+    assert_eq!(excess, (4, LineFault::TooMany { declared: 1 }));
+
     let mut text = text.replace("real general", "real symmetric").replace("\n3 3 ", "\n3 2 ");
     assert!(parse(&text).is_ok());
     text = text.replace("\n399999 399999 ", "\n399999 400000 ");
+    assert_eq!(line_fault(&text), (400_002, LineFault::BothTriangles));
+    text = text.replace("\n400000 400000 1.25e0", "\nx 400000 1.25e0");
     assert_eq!(line_fault(&text), (400_002, LineFault::BothTriangles));
 }
 
@@ -236,6 +242,35 @@ fn a_failed_write_leaves_the_old_file_alone() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     let error = io::write_matrix(folder.path().join("a.xyz"), &bad).unwrap_err();
     assert!(matches!(error.source, FormatError::UnknownEnding { .. }));
+}
+
+#[cfg(unix)]
+#[test]
+fn writing_keeps_links_permissions_and_other_files() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = tempfile::tempdir().unwrap();
+    let (real, link, other) = (
+        folder.path().join("real.mtx"),
+        folder.path().join("link.mtx"),
+        folder.path().join("real.mtx.partial"),
+    );
+    std::fs::write(&real, "old").unwrap();
+    std::fs::write(&other, "precious").unwrap();
+    std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o600)).unwrap();
+    symlink(&real, &link).unwrap();
+    io::write_matrix(&link, &Csr::identity(2).unwrap()).unwrap();
+    assert!(link.symlink_metadata().unwrap().is_symlink());
+    assert_eq!(io::read_matrix(&real).unwrap(), Csr::identity(2).unwrap());
+    assert_eq!(real.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(std::fs::read_to_string(&other).unwrap(), "precious");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
+}
+
+#[test]
+fn an_editors_mark_before_the_text_is_skipped() {
+    let text = b"\xef\xbb\xbf%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 5\n";
+    assert_eq!(io::parse(text, &ReadOptions::default()).unwrap().values(), [5.0]);
+    assert!(matches!(io::parse(b"", &ReadOptions::default()), Err(FormatError::Empty)));
 }
 
 /// Zeros that differ in sign are equal numbers, but not the same bits: one triangle cannot stand for both.

@@ -128,6 +128,29 @@ proptest! {
     }
 }
 
+/// Sums that depend on their order, in many more rows than one task takes.
+#[test]
+fn duplicates_are_summed_in_the_order_given_on_any_number_of_threads() {
+    let n = 10_000u32;
+    let hash = |k: u32| (u64::from(k).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as u32;
+    let rows: Vec<u32> = (0..20 * n).map(|k| hash(k) % n).collect();
+    let columns: Vec<u32> = (0..20 * n).map(|k| hash(k) / n % 2).collect();
+    let values: Vec<f64> = (0..20 * n).map(|k| 0.1 * f64::from(hash(k) % 1000)).collect();
+    let run = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| Csr::from_triplets(n as usize, 2, &rows, &columns, &values).unwrap())
+    };
+    let alone = run(1);
+    let mut sums = BTreeMap::new();
+    for ((&i, &j), &v) in rows.iter().zip(&columns).zip(&values) {
+        *sums.entry((i, j)).or_insert(0.0) += v;
+    }
+    assert!(sums.iter().all(|(&(i, j), &v)| alone.get(i as usize, j as usize) == v));
+    for threads in [2, 3, 8] {
+        assert_eq!(run(threads), alone, "{threads} threads");
+    }
+}
+
 #[test]
 fn long_rows_and_many_rows_in_parallel() {
     // 20,000 rows, more than a task takes; row 0 full, given backwards.

@@ -38,6 +38,15 @@ pub enum FormatError {
         /// What is wrong.
         what: String,
     },
+    /// A file without content.
+    #[error("the file is empty")]
+    Empty,
+    /// Compressed data that end too early or are damaged.
+    #[error("the compressed data are damaged or cut short ({what}); copy the file again")]
+    Compressed {
+        /// What the decoder said.
+        what: String,
+    },
     /// A file whose first bytes belong to no known format.
     #[error(
         "unknown format: neither Matrix Market (its first line begins with %%MatrixMarket), \
@@ -67,8 +76,10 @@ pub enum FormatError {
         /// The bytes allowed.
         limit: u64,
     },
-    /// A number that cannot be written: formats agree on finite ones only.
-    #[error("entry ({row}, {column}) is {value}; only finite numbers can be written")]
+    /// A number that Matrix Market text has no word for.
+    #[error(
+        "entry ({row}, {column}) is {value}; Matrix Market text has finite numbers only, .npz and .petsc have others"
+    )]
     NotFinite {
         /// The row (counted from 1).
         row: usize,
@@ -129,15 +140,13 @@ pub enum LineFault {
         /// Columns.
         ncols: u64,
     },
-    /// More entries announced than the file has room for, or than the matrix has places.
-    #[error("{declared} entries are announced, but {limit_by} allows at most {limit}")]
+    /// More entries announced than the file has room for.
+    #[error("{declared} entries are announced, but the size of the file allows at most {limit}")]
     TooManyDeclared {
         /// Entries announced.
         declared: u64,
         /// At most so many.
         limit: u64,
-        /// "the size of the file" or "the shape".
-        limit_by: &'static str,
     },
     /// Far more rows or columns than entries.
     #[error(

@@ -77,6 +77,7 @@ pub fn parse_as_vector(content: &[u8], options: &ReadOptions) -> Result<Vec<f64>
 }
 
 fn parse_matrix(bytes: &[u8], options: &ReadOptions) -> Result<Csr<f64>, FormatError> {
+    let bytes = content(bytes)?;
     if bytes.starts_with(npz::MAGIC) {
         npz::parse_matrix(bytes, options)
     } else if petsc::looks_like(bytes) {
@@ -92,6 +93,7 @@ fn parse_matrix(bytes: &[u8], options: &ReadOptions) -> Result<Csr<f64>, FormatE
 }
 
 fn parse_vector(bytes: &[u8], options: &ReadOptions) -> Result<Vec<f64>, FormatError> {
+    let bytes = content(bytes)?;
     if bytes.starts_with(npy::MAGIC) {
         npy::parse_vector(bytes)
     } else if petsc::looks_like(bytes) {
@@ -105,8 +107,29 @@ fn parse_vector(bytes: &[u8], options: &ReadOptions) -> Result<Vec<f64>, FormatE
     }
 }
 
+/// The first bytes are of a format that can be read, compression aside.
+fn is_known(bytes: &[u8]) -> bool {
+    let bytes = content(bytes).unwrap_or_default();
+    let binary = [npz::MAGIC, npy::MAGIC].iter().any(|magic| bytes.starts_with(magic));
+    binary || petsc::looks_like(bytes) || looks_like_text(bytes)
+}
+
 fn looks_like_text(bytes: &[u8]) -> bool {
     bytes.starts_with(b"%")
+}
+
+/// The content without the mark that some editors put before text; an error if there is none.
+fn content(bytes: &[u8]) -> Result<&[u8], FormatError> {
+    if bytes.is_empty() {
+        return Err(FormatError::Empty);
+    }
+    Ok(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes))
+}
+
+/// An error if no matrix can be written under this name, before any work is done.
+pub fn check_matrix_name(path: impl AsRef<Path>) -> Result<(), FileError> {
+    let path = path.as_ref();
+    Format::of_matrix(path).map(|_| ()).map_err(|e| e.at(path))
 }
 
 /// Writes a matrix in the format that the name ends in.

@@ -63,7 +63,7 @@ impl<'a> Array<'a> {
         self.data.len().checked_div(self.width).unwrap_or(0)
     }
 
-    /// The length of a vector: one dimension, or others of extent 1.
+    /// An error unless the array is a vector: one dimension, any others of extent 1.
     pub(crate) fn require_vector(&self) -> Result<(), FormatError> {
         if self.shape.iter().filter(|&&n| n != 1).count() <= 1 && !self.shape.is_empty() {
             Ok(())

@@ -28,6 +28,15 @@ pub(crate) fn parse_matrix(bytes: &[u8], options: &ReadOptions) -> Result<Csr<f6
     check_dimensions(nrows, ncols)?;
     let (nrows, ncols) = (nrows as usize, ncols as usize);
     let values = Array::parse(&archive.member("data")?)?.reals()?;
+    // Every row costs memory even when it is empty; only compressed rows bring a number for each.
+    let allowed = (2 * values.len() as u64).saturating_add(options.max_empty_rows);
+    if format != "csr" && nrows as u64 > allowed {
+        return bad(format!(
+            "{nrows} rows for {} entries; if that is intended, raise the limit \
+             (`ReadOptions::max_empty_rows`, `--max-empty-rows` on the command line)",
+            values.len()
+        ));
+    }
     match format.as_str() {
         "csr" => {
             let (row_ptr, col_idx) = archive.compressed(nrows, ncols)?;
@@ -39,12 +48,7 @@ pub(crate) fn parse_matrix(bytes: &[u8], options: &ReadOptions) -> Result<Csr<f6
         }
         "coo" => {
             let rows = narrow(&Array::parse(&archive.member("row")?)?, nrows, "row")?;
-            let columns = narrow(&Array::parse(&archive.member("col")?)?, ncols, "column")?;
-            // Every row costs memory even when it is empty; the file must be in proportion.
-            let allowed = 2 * values.len() as u64 + options.max_empty_rows;
-            if nrows as u64 > allowed {
-                return bad(format!("{nrows} rows for {} entries", values.len()));
-            }
+            let columns = narrow(&Array::parse(&archive.member("col")?)?, ncols, "col")?;
             Ok(Csr::from_triplets(nrows, ncols, &rows, &columns, &values)?)
         }
         other => bad(format!("sparse format `{other}` is not supported; convert it to csr with `.tocsr()`")),
@@ -89,7 +93,7 @@ impl<'a> Archive<'a> {
             return bad("indptr has a negative entry");
         };
         let indices = self.member("indices")?;
-        Ok((pointer, narrow(&Array::parse(&indices)?, minor, "index")?))
+        Ok((pointer, narrow(&Array::parse(&indices)?, minor, "indices")?))
     }
 }
 
@@ -97,18 +101,39 @@ impl<'a> Archive<'a> {
 fn narrow(array: &Array, limit: usize, what: &str) -> Result<Vec<u32>, FormatError> {
     let valid = |index: Option<u64>| index.filter(|&i| i < limit as u64).map(|i| i as u32);
     let indices: Option<Vec<u32>> = array.indices()?.map(valid).collect();
-    indices.map_or_else(|| bad(format!("a {what} is outside of 0..{limit}")), Ok)
+    if let Some(indices) = indices {
+        return Ok(indices);
+    }
+    let place = array.indices()?.position_first(|index| valid(index).is_none()).unwrap_or(0);
+    bad(format!("`{what}` number {place} (counted from 0) is outside of 0..{limit}"))
 }
 
 /// A matrix as an `.npz` file that `scipy.sparse.load_npz` reads: 32-bit indices where they suffice.
 pub(crate) fn write_matrix(out: impl Write + Seek, a: &Csr<f64>) -> Result<(), FormatError> {
     let mut zip = zip::ZipWriter::new(out);
-    let large = zip::write::SimpleFileOptions::default()
+    if let Err(error) = write_members(&mut zip, a) {
+        // Dropping an unfinished writer would try to finish it, and print if it cannot.
+        std::mem::forget(zip);
+        return Err(error);
+    }
+    zip.finish().map_err(write_error)?;
+    Ok(())
+}
+
+fn write_error(error: zip::result::ZipError) -> FormatError {
+    match error {
+        zip::result::ZipError::Io(error) => FormatError::Io(error),
+        other => FormatError::Io(std::io::Error::other(other)),
+    }
+}
+
+fn write_members<W: Write + Seek>(zip: &mut zip::ZipWriter<W>, a: &Csr<f64>) -> Result<(), FormatError> {
+    let options = zip::write::SimpleFileOptions::default()
         .compression_method(zip::CompressionMethod::Deflated)
         .large_file(a.bytes() > 1 << 31);
     let mut member = |name: &str, descr: &str, shape: String, data: Data| {
-        zip.start_file(format!("{name}.npy"), large).or_else(|e| bad(e.to_string()))?;
-        npy::write(&mut zip, descr, &shape, |out| data.write(out))
+        zip.start_file(format!("{name}.npy"), options).map_err(write_error)?;
+        npy::write(zip, descr, &shape, |out| data.write(out))
     };
     let narrow = a.nnz().max(a.nrows()).max(a.ncols()) <= i32::MAX as usize;
     let index = if narrow { "<i4" } else { "<i8" };
@@ -117,9 +142,7 @@ pub(crate) fn write_matrix(out: impl Write + Seek, a: &Csr<f64>) -> Result<(), F
     member("indptr", index, format!("({},)", a.nrows() + 1), Data::Pointer(a.pattern().row_ptr(), narrow))?;
     member("format", "|S3", "()".into(), Data::Text(b"csr"))?;
     member("shape", "<i8", "(2,)".into(), Data::Shape(shape))?;
-    member("data", "<f8", nnz, Data::Values(a.values()))?;
-    zip.finish().or_else(|e| bad(e.to_string()))?;
-    Ok(())
+    member("data", "<f8", nnz, Data::Values(a.values()))
 }
 
 /// What a member of the archive holds; `true` for four bytes an index.

@@ -126,7 +126,9 @@ pub(crate) fn parse_matrix(bytes: &[u8]) -> Result<Csr<f64>, FormatError> {
     let narrow = |c: &[u8]| u32::try_from(integer(c)).ok();
     let col_idx: Option<Vec<u32>> = object.columns.par_chunks_exact(width).map(narrow).collect();
     let Some(col_idx) = col_idx else {
-        return bad("a column index is negative or too large");
+        let place =
+            object.columns.par_chunks_exact(width).position_first(|c| narrow(c).is_none()).unwrap_or(0);
+        return bad(format!("the column of entry {place} (counted from 0) is negative or too large"));
     };
     let (nrows, ncols) = (object.nrows as usize, object.ncols as usize);
     Ok(Csr::from_unsorted(nrows, ncols, row_ptr, col_idx, values)?)

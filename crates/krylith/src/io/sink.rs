@@ -4,7 +4,11 @@ use super::error::FormatError;
 use super::source::Compression;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Matrix text shrinks hardly more with higher presets, which take many times as long.
+const XZ_PRESET: u32 = 1;
 
 /// A format to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,29 +49,46 @@ impl Format {
     }
 }
 
-/// Writes a file beside its place and moves it there when complete; what is no regular file is written directly.
+/// Writes a file beside its place and moves it there when complete, with the permissions of the file it replaces; a link is
+/// followed, and what is no regular file is written directly.
 pub(crate) fn create(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<(), FormatError>,
 ) -> Result<(), FormatError> {
-    let special = path.metadata().is_ok_and(|m| !m.is_file());
-    let mut partial = path.as_os_str().to_owned();
-    if !special {
-        partial.push(".partial");
+    let old = path.metadata().ok();
+    if old.as_ref().is_some_and(|m| !m.is_file()) {
+        let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
+        return write(&mut out).and_then(|()| Ok(out.flush()?));
     }
-    let partial = Path::new(&partial);
-    let mut out = BufWriter::with_capacity(1 << 20, File::create(partial)?);
-    let written = write(&mut out).and_then(|()| Ok(out.flush()?));
-    drop(out);
-    if special {
-        return written;
+    let place = if old.is_some() { path.canonicalize()? } else { path.to_owned() };
+    let (partial, file) = create_beside(&place)?;
+    let mut out = BufWriter::with_capacity(1 << 20, file);
+    let written = write(&mut out).and_then(|()| {
+        out.flush()?;
+        if let Some(old) = old {
+            out.get_ref().set_permissions(old.permissions())?;
+        }
+        drop(out);
+        Ok(std::fs::rename(&partial, &place)?)
+    });
+    if written.is_err() {
+        // The reason matters more than a leftover that cannot be removed.
+        let _ = std::fs::remove_file(&partial);
     }
-    match written {
-        Ok(()) => Ok(std::fs::rename(partial, path)?),
-        Err(e) => {
-            // The reason matters more than a leftover that cannot be removed.
-            let _ = std::fs::remove_file(partial);
-            Err(e)
+    written
+}
+
+/// A new file in the folder of `place`, under a name that nothing had.
+fn create_beside(place: &Path) -> Result<(PathBuf, File), FormatError> {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    loop {
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let mut name = place.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}-{number}.partial", std::process::id()));
+        let partial = place.with_file_name(name);
+        match File::create_new(&partial) {
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            created => return Ok((partial, created?)),
         }
     }
 }
@@ -87,7 +108,7 @@ pub(crate) fn compressed(
             Ok(())
         }
         Some(Compression::Xz) => {
-            let mut encoder = liblzma::write::XzEncoder::new(out, 6);
+            let mut encoder = liblzma::write::XzEncoder::new(out, XZ_PRESET);
             write(&mut encoder)?;
             encoder.finish()?;
             Ok(())

@@ -55,17 +55,26 @@ pub(crate) fn open(path: &Path, options: &ReadOptions) -> Result<Bytes, FormatEr
         return Err(std::io::Error::from(std::io::ErrorKind::IsADirectory).into());
     }
     if !file.metadata()?.is_file() {
-        // A pipe cannot be mapped.
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        return expand(Bytes::Owned(bytes), options);
+        return expand(Bytes::Owned(read_stream(&mut file)?), options);
     }
-    // SAFETY: the map is only read. Should another program shorten the file meanwhile, the system ends this process with
-    // SIGBUS, as it does for any program that maps files; no memory of ours is touched.
+    // SAFETY: the map is only read. No parser relies on a byte being the same when it is read a second time: each length or
+    // index is copied out before it is checked and used. Should another program shorten the file meanwhile, the system ends
+    // this process with SIGBUS, as it does for any program that maps files.
     let map = unsafe { Mmap::map(&file)? };
     // Only advice: the system may decline.
     let _ = map.advise(Advice::Sequential);
     expand(Bytes::Mapped(map), options)
+}
+
+/// What a pipe or a device gives, if its first bytes are of a known format: it may never end.
+fn read_stream(stream: &mut impl Read) -> Result<Vec<u8>, FormatError> {
+    let mut bytes = Vec::new();
+    stream.take(64).read_to_end(&mut bytes)?;
+    if !bytes.is_empty() && Compression::detect(&bytes).is_none() && !super::is_known(&bytes) {
+        return Err(FormatError::UnknownFormat);
+    }
+    stream.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn expand(bytes: Bytes, options: &ReadOptions) -> Result<Bytes, FormatError> {
@@ -96,7 +105,8 @@ pub(crate) fn expand_slice(bytes: &[u8], options: &ReadOptions) -> Result<Option
 /// Everything a reader gives, or an error where that is more than the limit.
 pub(crate) fn read_within(reader: impl Read, limit: u64) -> Result<Vec<u8>, FormatError> {
     let mut bytes = Vec::new();
-    reader.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    let read = reader.take(limit.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|e| FormatError::Compressed { what: e.to_string() })?;
     if bytes.len() as u64 > limit { Err(FormatError::Expansion { limit }) } else { Ok(bytes) }
 }
 

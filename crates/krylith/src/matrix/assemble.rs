@@ -3,7 +3,7 @@
 //! A stable counting sort by row, in parallel: the entries come in consecutive groups; each group counts its entries a
 //! row, a scan over (row, group) gives every group its own positions, and each group writes its entries there. The result
 //! does not depend on the number of groups: within a row, entries keep the order in which they came. Rows are then sorted
-//! (stably) where they need it, and entries at the same place are summed in the order in which they came.
+//! (stably) where they need it, and entries at the same place are summed in the order in which they came (one thread compacts the rows where there are any).
 //!
 //! Transposition is the same sort with rows and columns exchanged.
 #![allow(unsafe_code)]
@@ -15,7 +15,11 @@ use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Entries in consecutive groups that can be visited independently and repeatedly.
-pub(crate) trait Entries<T>: Sync {
+///
+/// # Safety
+/// `for_each` visits the same entries in the same order whenever it is called with the same share, so that those counted are
+/// those written.
+pub(crate) unsafe trait Entries<T>: Sync {
     /// Number of entries altogether.
     fn len(&self) -> usize;
     /// Visits the entries of share `share` of `shares`, in order, as (row, column, value); always the same ones.
@@ -170,7 +174,8 @@ pub(crate) struct Triplets<'a, T> {
     pub(crate) values: &'a [T],
 }
 
-impl<T: Scalar> Entries<T> for Triplets<'_, T> {
+// SAFETY: the arrays cannot change while they are borrowed.
+unsafe impl<T: Scalar> Entries<T> for Triplets<'_, T> {
     fn len(&self) -> usize {
         self.rows.len()
     }

@@ -1,11 +1,11 @@
-//! What can be told of a matrix in one pass: the facts from which choices are made and explained.
+//! What can be told of a matrix by looking at every entry: the facts from which choices are made and explained.
 
 use super::assemble::ROWS_PER_TASK;
 use super::{Csr, Symmetry};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// Facts about a matrix, all counted or compared, none rounded: the same on any number of threads.
+/// Facts about a matrix, counted and compared row by row: the same on any number of threads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
     /// How it compares with its transpose.
@@ -22,9 +22,9 @@ pub struct Summary {
     pub lower_bandwidth: usize,
     /// Largest j − i of an entry.
     pub upper_bandwidth: usize,
-    /// Smallest |a| of an entry that is not zero; infinite where there is none.
+    /// Smallest |a| of a finite entry that is not zero; infinite where there is none.
     pub smallest: f64,
-    /// Largest |a|.
+    /// Largest |a| of a finite entry.
     pub largest: f64,
     /// How many rows have how many entries, by number of entries.
     pub row_lengths: BTreeMap<usize, usize>,
@@ -43,7 +43,7 @@ pub struct Diagonal {
     pub positive: usize,
     /// Below zero.
     pub negative: usize,
-    /// Rows with |aᵢᵢ| > Σ |aᵢⱼ|, j ≠ i.
+    /// Rows with |aᵢᵢ| > Σ |aᵢⱼ|, j ≠ i, beyond the rounding of the sum.
     pub strictly_dominant: usize,
     /// Rows with |aᵢᵢ| ≥ Σ |aᵢⱼ|, j ≠ i, up to the rounding of the sum.
     pub dominant: usize,
@@ -64,7 +64,7 @@ pub struct Bin {
 const DIFFERENT_LENGTHS: usize = 24;
 
 impl Summary {
-    /// Looks at every entry once, and at its partner across the diagonal.
+    /// Looks at every entry and at its partner across the diagonal.
     ///
     /// ```
     /// use krylith::{gallery::Problem, matrix::Summary};
@@ -117,7 +117,7 @@ impl Summary {
             }
             self.not_finite += usize::from(!v.is_finite());
             self.explicit_zeros += usize::from(v == 0.0);
-            if v != 0.0 {
+            if v != 0.0 && v.is_finite() {
                 self.smallest = self.smallest.min(v.abs());
                 self.largest = self.largest.max(v.abs());
             }

@@ -1,4 +1,5 @@
 //! How a matrix compares with its transpose, and the way from one stored triangle to the full matrix.
+#![allow(unsafe_code)]
 
 use super::assemble::{Entries, ROWS_PER_TASK, assemble, share};
 use super::{Csr, CsrRef};
@@ -143,7 +144,8 @@ struct Mirrored<'a, T> {
     len: usize,
 }
 
-impl<T: Scalar> Entries<T> for Mirrored<'_, T> {
+// SAFETY: the matrix cannot change while it is borrowed.
+unsafe impl<T: Scalar> Entries<T> for Mirrored<'_, T> {
     fn len(&self) -> usize {
         self.len
     }

@@ -1,4 +1,5 @@
 //! Aᵀ, by the stable counting sort of `assemble` with rows and columns exchanged.
+#![allow(unsafe_code)]
 
 use super::assemble::{Entries, assemble, share};
 use super::{Csr, CsrRef};
@@ -6,7 +7,8 @@ use crate::scalar::Scalar;
 
 struct Exchanged<'a, T>(CsrRef<'a, T>);
 
-impl<T: Scalar> Entries<T> for Exchanged<'_, T> {
+// SAFETY: the matrix cannot change while it is borrowed.
+unsafe impl<T: Scalar> Entries<T> for Exchanged<'_, T> {
     fn len(&self) -> usize {
         self.0.nnz()
     }

@@ -5,7 +5,8 @@
 //! Reference: Boisvert, Pozo, Remington 1996, NISTIR 5935.
 //!
 //! Deviations from the text of the standard: either triangle of a symmetric matrix is accepted (but not both); comments and
-//! empty lines may stand anywhere; Fortran's exponent letter `D` is understood; infinite values and NaN are refused.
+//! empty lines may stand anywhere; Fortran's exponent letter `D` is understood; infinite values and NaN are refused;
+//! integers become the nearest `f64`.
 
 mod header;
 mod read;

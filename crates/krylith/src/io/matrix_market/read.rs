@@ -3,6 +3,7 @@
 //! The text behind the header is cut at line ends into pieces of a few megabytes; each is parsed into arrays of its own, and
 //! [`assemble`] sorts all of them into rows. A fault is located by its byte and only then turned into a line number; of several
 //! faults the first in the file is reported, whatever thread found it.
+#![allow(unsafe_code)]
 
 use super::header::{Field, Form, Header, Layout};
 use crate::io::error::{FormatError, LineFault};
@@ -50,9 +51,9 @@ fn check_size(header: &Header, file: usize, options: &ReadOptions) -> Result<(),
     let fit = (room + 1) / shortest;
     let declared = header.entries;
     if declared > fit {
-        return fault(LineFault::TooManyDeclared { declared, limit: fit, limit_by: "the size of the file" });
+        return fault(LineFault::TooManyDeclared { declared, limit: fit });
     }
-    let filled = 2 * declared.min(fit) + options.max_empty_rows;
+    let filled = (2 * declared).saturating_add(options.max_empty_rows);
     let rows = header.nrows.max(header.ncols);
     if rows > filled {
         return fault(LineFault::MostlyEmpty { rows, entries: declared });
@@ -103,43 +104,45 @@ fn cut(text: &[u8], start: usize) -> Vec<std::ops::Range<usize>> {
 fn parse_pieces(text: &[u8], header: &Header, options: &ReadOptions) -> Result<Vec<Piece>, FormatError> {
     let ranges = cut(text, header.data);
     let done = AtomicU64::new(header.data as u64);
-    let parsed: Vec<Result<Piece, Fault>> = ranges
+    let parsed: Vec<(Piece, Option<Fault>)> = ranges
         .par_iter()
         .map(|range| {
             let mean =
                 header.entries as u128 * range.len() as u128 / (text.len() - header.data).max(1) as u128;
-            let piece = EntryParser::new(text, range.clone(), header).parse(mean as usize);
+            let parsed = EntryParser::new(text, range.clone(), header).parse(mean as usize);
             let bytes = done.fetch_add(range.len() as u64, Ordering::Relaxed) + range.len() as u64;
             options.report(bytes, text.len() as u64);
-            piece
+            parsed
         })
         .collect();
     let mut pieces = Vec::with_capacity(parsed.len());
     let mut found = 0u64;
     let mut lower = None;
-    for (piece, range) in parsed.into_iter().zip(ranges) {
-        let piece = piece.map_err(|fault| fault.locate(text))?;
-        let rescan = EntryParser::new(text, range, header);
-        if header.form != Form::General && piece.lower.is_some() {
-            if lower.is_some_and(|lower| Some(lower) != piece.lower) {
-                return Err(rescan.first_off_diagonal().locate(text));
-            }
-            lower = piece.lower;
-        }
+    for ((piece, fault), range) in parsed.into_iter().zip(ranges) {
+        // A piece keeps what it read before its fault: something earlier in it may be wrong only in view of other pieces.
+        let rescan = || EntryParser::new(text, range.clone(), header);
         found += piece.rows.len() as u64;
-        if found > header.entries {
-            let extra = found - header.entries;
-            let entry = piece.rows.len() as u64 - extra;
-            return Err(rescan.entry_too_many(entry).locate(text));
+        let excess = (found > header.entries)
+            .then(|| rescan().entry_too_many(piece.rows.len() as u64 - (found - header.entries)));
+        let other_side = (lower.is_some() && piece.lower.is_some() && lower != piece.lower)
+            .then(|| rescan().first_off_diagonal());
+        let first = [fault, excess, other_side].into_iter().flatten().min_by_key(|fault| fault.at);
+        if let Some(fault) = first {
+            return Err(fault.locate(text));
         }
+        lower = lower.or(piece.lower);
         pieces.push(piece);
     }
     if found < header.entries {
-        let fault = LineFault::TooFew { found, declared: header.entries };
-        let at = text.len() - usize::from(text.ends_with(b"\n"));
-        return Err(Fault { at, fault }.locate(text));
+        return Err(too_few(text, found, header.entries));
     }
     Ok(pieces)
+}
+
+/// The text ended too early: a fault of its last line.
+fn too_few(text: &[u8], found: u64, declared: u64) -> FormatError {
+    let at = text.len() - usize::from(text.ends_with(b"\n"));
+    Fault { at, fault: LineFault::TooFew { found, declared } }.locate(text)
 }
 
 /// A cursor over a piece of the text.
@@ -157,16 +160,22 @@ impl<'a> EntryParser<'a> {
         EntryParser { piece: &text[range.clone()], start: range.start, at: 0, header }
     }
 
-    /// All entries of the piece, of which there are `mean` if it is like the rest of the file.
-    fn parse(mut self, mean: usize) -> Result<Piece, Fault> {
-        let field = self.header.field;
+    /// All entries of the piece, of which there are `mean` if it is like the rest of the file; or those before its first
+    /// fault, and the fault.
+    fn parse(mut self, mean: usize) -> (Piece, Option<Fault>) {
         let mut piece = Piece::default();
         let room = mean + mean / 16 + 8;
         piece.rows.reserve(room);
         piece.columns.reserve(room);
-        if field != Field::Pattern {
+        if self.header.field != Field::Pattern {
             piece.values.reserve(room);
         }
+        let fault = self.parse_into(&mut piece).err();
+        (piece, fault)
+    }
+
+    fn parse_into(&mut self, piece: &mut Piece) -> Result<(), Fault> {
+        let field = self.header.field;
         while let Some(line) = self.next_line() {
             let row = self.index("row", self.header.nrows)?;
             let column = self.index("column", self.header.ncols)?;
@@ -175,12 +184,12 @@ impl<'a> EntryParser<'a> {
             }
             self.end_of_line()?;
             if self.header.form != Form::General {
-                self.check_side(line, row, column, &mut piece)?;
+                self.check_side(line, row, column, piece)?;
             }
             piece.rows.push(row);
             piece.columns.push(column);
         }
-        Ok(piece)
+        Ok(())
     }
 
     /// A fault at a byte of the piece.
@@ -340,7 +349,8 @@ impl Listed {
     }
 }
 
-impl Entries<f64> for Listed {
+// SAFETY: the pieces do not change once they are read.
+unsafe impl Entries<f64> for Listed {
     fn len(&self) -> usize {
         self.len
     }
@@ -375,7 +385,7 @@ pub fn parse_vector(text: &[u8], options: &ReadOptions) -> Result<Vec<f64>, Form
     let declared = header.entries;
     let fit = (text.len() - header.data) as u64 / 2 + 1;
     if declared > fit {
-        let fault = LineFault::TooManyDeclared { declared, limit: fit, limit_by: "the size of the file" };
+        let fault = LineFault::TooManyDeclared { declared, limit: fit };
         return Err(FormatError::Line { line: header.line, fault });
     }
     if header.form != Form::General {
@@ -392,9 +402,7 @@ pub fn parse_vector(text: &[u8], options: &ReadOptions) -> Result<Vec<f64>, Form
         values.push(value.map_err(|fault| fault.locate(text))?);
     }
     if (values.len() as u64) < declared {
-        let fault = LineFault::TooFew { found: values.len() as u64, declared };
-        let at = text.len() - usize::from(text.ends_with(b"\n"));
-        return Err(Fault { at, fault }.locate(text));
+        return Err(too_few(text, values.len() as u64, declared));
     }
     Ok(values)
 }
