@@ -192,7 +192,27 @@ trait Erased<S: Space, A: ?Sized>: Send + Sync {
         y: &mut S::Vector,
         scratch: &mut dyn Any,
     ) -> Result<(), BackendError>;
+    fn apply_dot(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut dyn Any,
+    ) -> Result<S::Scalar, BackendError>;
+    fn apply_transpose(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut dyn Any,
+    ) -> Result<(), BackendError>;
     fn refactor(&mut self, space: &S, a: &A) -> Result<(), SetupError>;
+}
+
+/// The scratch as the type it was made with.
+fn own<T: 'static>(scratch: &mut dyn Any) -> Result<&mut T, BackendError> {
+    let wrong = || BackendError::Failed { what: "the scratch belongs to another operator".into() };
+    scratch.downcast_mut().ok_or_else(wrong)
 }
 
 impl<S, A, M> Erased<S, A> for M
@@ -220,10 +240,27 @@ where
         y: &mut S::Vector,
         scratch: &mut dyn Any,
     ) -> Result<(), BackendError> {
-        let scratch = scratch
-            .downcast_mut()
-            .ok_or_else(|| BackendError::Failed { what: "the scratch belongs to another operator".into() })?;
-        LinearOperator::apply(self, space, x, y, scratch)
+        LinearOperator::apply(self, space, x, y, own(scratch)?)
+    }
+
+    fn apply_dot(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut dyn Any,
+    ) -> Result<S::Scalar, BackendError> {
+        LinearOperator::apply_dot(self, space, x, y, own(scratch)?)
+    }
+
+    fn apply_transpose(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut dyn Any,
+    ) -> Result<(), BackendError> {
+        LinearOperator::apply_transpose(self, space, x, y, own(scratch)?)
     }
 
     fn refactor(&mut self, space: &S, a: &A) -> Result<(), SetupError> {
@@ -254,6 +291,26 @@ impl<S: Space, A: ?Sized> LinearOperator<S> for DynPreconditioner<S, A> {
         scratch: &mut Self::Scratch,
     ) -> Result<(), BackendError> {
         self.inner.apply(space, x, y, scratch.as_mut())
+    }
+
+    fn apply_dot(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut Self::Scratch,
+    ) -> Result<S::Scalar, BackendError> {
+        self.inner.apply_dot(space, x, y, scratch.as_mut())
+    }
+
+    fn apply_transpose(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut Self::Scratch,
+    ) -> Result<(), BackendError> {
+        self.inner.apply_transpose(space, x, y, scratch.as_mut())
     }
 }
 

@@ -13,7 +13,7 @@ use crate::observe::{Iteration, Observer};
 use crate::operator::LinearOperator;
 use crate::scalar::Scalar;
 use crate::space::{Space, require_same};
-use crate::stop::StoppingCriterion;
+use crate::stop::{StopReason, StoppingCriterion};
 use std::ops::ControlFlow;
 
 /// The workspace of a solve by conjugate gradients; it serves any number of solves of the same layout.
@@ -76,6 +76,10 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
             }
             if let Some(reason) = stop.check(&iteration) {
                 return finish(Status::Stopped(reason));
+            }
+            if residual_norm == S::Real::ZERO {
+                // Nothing is left to improve, whatever the criterion wants.
+                return finish(Status::Stopped(StopReason::ResidualMet));
             }
             if observed == ControlFlow::Break(()) {
                 return finish(Status::Interrupted);

@@ -1,5 +1,6 @@
 //! What every space must do, whoever implements it. Each space's own tests call [`check`].
 
+use krylith::BackendError;
 use krylith::space::Space;
 
 /// Runs the suite on two layouts of at least 40 entries in all. `entry` looks at one entry of this process's part, `clone`
@@ -32,6 +33,15 @@ pub fn check<S>(
     let mut z = vector(0.0);
     space.copy(&y, &mut z).unwrap();
     assert_eq!(entry(2, &z), 6.0);
+
+    // operands of different layouts are an error, not a truncation or a panic
+    let mut long = space.zeros(other).unwrap();
+    let layout_error = |result: Result<(), BackendError>| {
+        assert!(matches!(result, Err(BackendError::Layout { .. })), "{result:?}");
+    };
+    layout_error(space.copy(&x, &mut long));
+    layout_error(space.axpby(1.0, &x, 1.0, &mut long));
+    layout_error(space.dots(&[(&x, &long)], &mut [0.0]));
 
     // dots in one call equal dots one by one; n from ones
     let ones = vector(1.0);

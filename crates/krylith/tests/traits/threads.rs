@@ -36,11 +36,13 @@ impl Space for Threads {
     }
 
     fn copy(&self, x: &Vec<f64>, y: &mut Vec<f64>) -> Result<(), BackendError> {
+        same("copy", x, y)?;
         y.copy_from_slice(x);
         Ok(())
     }
 
     fn axpby(&self, a: f64, x: &Vec<f64>, b: f64, y: &mut Vec<f64>) -> Result<(), BackendError> {
+        same("axpby", x, y)?;
         let update = |(x, y): (&f64, &mut f64)| *y = if b == 0.0 { a * x } else { a * x + b * *y };
         x.par_iter().zip(y).for_each(update);
         Ok(())
@@ -48,11 +50,21 @@ impl Space for Threads {
 
     fn dots(&self, pairs: &[(&Vec<f64>, &Vec<f64>)], out: &mut [f64]) -> Result<(), BackendError> {
         for ((x, y), out) in pairs.iter().zip(out) {
+            same("dots", x, y)?;
             let piece = |(x, y): (&[f64], &[f64])| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
             let pieces: Vec<f64> = x.par_chunks(CHUNK).zip(y.par_chunks(CHUNK)).map(piece).collect();
             *out = pieces.into_iter().sum();
         }
         Ok(())
+    }
+}
+
+fn same(what: &'static str, x: &[f64], y: &[f64]) -> Result<(), BackendError> {
+    let length = |x: &[f64]| x.len().to_string();
+    if x.len() == y.len() {
+        Ok(())
+    } else {
+        Err(BackendError::Layout { what, left: length(x), right: length(y) })
     }
 }
 
@@ -218,6 +230,74 @@ fn a_preconditioner_chosen_at_run_time() {
     assert!(erased.apply(&Threads, &x, &mut y, &mut wrong).is_err());
 }
 
+/// 2 I, which can do more than it must: its own `apply_dot` and transpose.
+struct Double(usize);
+
+impl LinearOperator<Threads> for Double {
+    type Scratch = ();
+
+    fn domain(&self) -> usize {
+        self.0
+    }
+
+    fn range(&self) -> usize {
+        self.0
+    }
+
+    fn scratch(&self, _: &Threads) -> Result<(), BackendError> {
+        Ok(())
+    }
+
+    fn apply(&self, space: &Threads, x: &Vec<f64>, y: &mut Vec<f64>, _: &mut ()) -> Result<(), BackendError> {
+        space.axpby(2.0, x, 0.0, y)
+    }
+
+    fn apply_dot(
+        &self,
+        _: &Threads,
+        _: &Vec<f64>,
+        _: &mut Vec<f64>,
+        _: &mut (),
+    ) -> Result<f64, BackendError> {
+        Ok(77.0)
+    }
+
+    fn apply_transpose(
+        &self,
+        space: &Threads,
+        x: &Vec<f64>,
+        y: &mut Vec<f64>,
+        scratch: &mut (),
+    ) -> Result<(), BackendError> {
+        self.apply(space, x, y, scratch)
+    }
+}
+
+impl Preconditioner<Threads, Csr<f64>> for Double {
+    fn refactor(&mut self, _: &Threads, _: &Csr<f64>) -> Result<(), SetupError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn an_erased_preconditioner_can_do_what_it_could_before() {
+    let erased = DynPreconditioner::<Threads, Csr<f64>>::new(Double(3));
+    let mut scratch = erased.scratch(&Threads).unwrap();
+    let (x, mut y) = (vec![1.0; 3], vec![0.0; 3]);
+    assert_eq!(erased.apply_dot(&Threads, &x, &mut y, &mut scratch), Ok(77.0));
+    erased.apply_transpose(&Threads, &x, &mut y, &mut scratch).unwrap();
+    assert_eq!(y, [2.0; 3]);
+}
+
+#[test]
+fn an_indefinite_preconditioner_is_told() {
+    let a = Rows(poisson());
+    let mut negative = poisson();
+    negative.values_mut().iter_mut().for_each(|v| *v = -*v);
+    let m = Jacobi.analyze(&Threads, &negative).unwrap().factor(&Threads, &negative).unwrap();
+    assert_eq!(solve(&Threads, &a, &m).unwrap().1.status, Status::IndefinitePreconditioner);
+}
+
 #[test]
 fn one_operator_in_two_solves_at_once() {
     let a = Rows(poisson());
@@ -253,6 +333,11 @@ fn limits_observers_and_breakdowns_end_it() {
     let short = vec![1.0; 3];
     let error = cg.solve(system, &short, &mut x, &mut IterationLimit(9), &mut ());
     assert!(matches!(error, Err(BackendError::Layout { .. })));
+
+    // An exact solution leaves nothing to improve, even if nobody asks for a residual.
+    let mut exact = vec![0.0; b.len()];
+    let finish = cg.solve(system, &vec![0.0; b.len()], &mut exact, &mut IterationLimit(9), &mut ()).unwrap();
+    assert_eq!((finish.status, finish.iterations), (Status::Stopped(StopReason::ResidualMet), 0));
 
     let mut negative = poisson();
     negative.values_mut().iter_mut().for_each(|v| *v = -*v);
