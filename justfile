@@ -14,6 +14,10 @@ fmt:
 clippy:
     .ci/run clippy
 
+# The fuzz targets compile
+fuzz-check:
+    .ci/run fuzz
+
 # Release build
 build:
     .ci/run build
@@ -34,6 +38,6 @@ examples:
 test:
     .ci/run test
 
-# Fuzz one reader (mtx, npz, npy, petsc, vector); needs `cargo install cargo-fuzz`
+# Fuzz one reader (mtx, npz, npz_arrays, petsc, vector, compressed); needs `cargo install cargo-fuzz`
 fuzz target seconds="600":
     RUSTC_BOOTSTRAP=1 cargo fuzz run {{target}} -- -max_total_time={{seconds}} -rss_limit_mb=4096

@@ -4,15 +4,18 @@ import sys
 import time
 
 reader, path, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
+import scipy.sparse  # noqa: F401  (imports are not part of reading)
+
 if reader == "scipy":
-    import scipy.io._fast_matrix_market as module
+    import scipy.io._fast_matrix_market as module  # where scipy.io.mmread keeps its number of threads
+    from scipy.io import mmread
 else:
     import fast_matrix_market as module
-import scipy.sparse  # noqa: F401  (its import is not part of reading)
+    from fast_matrix_market import mmread
 
 module.PARALLELISM = threads
 start = time.perf_counter()
-coordinates = module.mmread(path)
+coordinates = mmread(path)
 middle = time.perf_counter()
 rows = coordinates.tocsr()
 rows.sort_indices()

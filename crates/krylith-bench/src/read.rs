@@ -24,6 +24,9 @@ pub struct Options {
     /// Python with scipy and fast-matrix-market; without it only Krylith runs
     #[arg(long)]
     python: Option<PathBuf>,
+    /// Numbers of threads
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2])]
+    threads: Vec<usize>,
     /// Keep the raw figures here
     #[arg(long)]
     output: Option<PathBuf>,
@@ -58,7 +61,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("matrix.mtx");
     let bytes = write_file(&file, options.megabytes)?;
-    let mut contestants = contestants(&file, options.python.as_deref())?;
+    let mut contestants = contestants(&file, options)?;
     let mut nnz = None;
     for run in 0..options.runs {
         for contestant in &mut contestants {
@@ -116,18 +119,18 @@ fn write_file(path: &Path, megabytes: u64) -> Result<u64, Failure> {
     Ok(bytes)
 }
 
-fn contestants(file: &Path, python: Option<&Path>) -> Result<Vec<Contestant>, Failure> {
+fn contestants(file: &Path, options: &Options) -> Result<Vec<Contestant>, Failure> {
     let own = std::env::current_exe()?;
     let text = |p: &Path| p.to_string_lossy().into_owned();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/read_mtx.py");
     let mut list = Vec::new();
-    for threads in [1, 2] {
+    for &threads in &options.threads {
         let t = threads.to_string();
         let mut add = |name, command| {
             list.push(Contestant { name, threads, command, seconds: Vec::new(), coordinates: Vec::new() });
         };
         add("krylith", vec![text(&own), "read-once".into(), text(file), "--threads".into(), t.clone()]);
-        if let Some(python) = python {
+        if let Some(python) = options.python.as_deref() {
             for reader in ["scipy", "fast_matrix_market"] {
                 add(reader, vec![text(python), script.into(), reader.into(), text(file), t.clone()]);
             }

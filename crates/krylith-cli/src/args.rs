@@ -44,11 +44,11 @@ pub struct Generate {
     pub problem: Option<String>,
 
     /// Points in each direction
-    #[arg(long, short, conflicts_with_all = ["nx", "ny", "nz"])]
+    #[arg(long, short, conflicts_with_all = ["nx", "ny", "nz"], requires = "problem")]
     pub n: Option<usize>,
 
     /// Points in the first direction
-    #[arg(long, requires = "ny")]
+    #[arg(long, requires_all = ["problem", "ny"])]
     pub nx: Option<usize>,
 
     /// Points in the second direction
@@ -60,7 +60,7 @@ pub struct Generate {
     pub nz: Option<usize>,
 
     /// File to write; its ending tells the format: .mtx, .mtx.gz, .mtx.xz, .mtx.zst, .npz, .petsc
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", requires = "problem")]
     pub output: Option<PathBuf>,
 
     #[command(flatten)]
@@ -121,6 +121,11 @@ pub struct Input {
 #[derive(Args)]
 pub struct Limits {
     /// Most memory that a generated matrix may take, in GB; what the machine has free if not given
-    #[arg(long, value_name = "GB")]
+    #[arg(long, value_name = "GB", value_parser = gigabytes)]
     pub max_memory: Option<f64>,
+}
+
+fn gigabytes(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "a number is needed")?;
+    if number >= 0.0 { Ok(number) } else { Err("a number from 0 on is needed".into()) }
 }

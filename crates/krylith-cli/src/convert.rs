@@ -9,6 +9,7 @@ use krylith::io;
 use std::time::Instant;
 
 pub fn run(options: &Convert) -> Result<(), Failure> {
+    io::check_matrix_name(&options.output)?;
     let loaded = load(&options.input)?;
     let path = &options.output;
     let started = Instant::now();

@@ -13,8 +13,9 @@ pub fn run(options: &Generate) -> Result<(), Failure> {
     let Some(name) = &options.problem else {
         return print(&listing());
     };
+    options.output.as_ref().map_or(Ok(()), io::check_matrix_name)?;
     let started = Instant::now();
-    let problem = problem(name, options)?;
+    let problem = problem(name.strip_prefix("gen:").unwrap_or(name), options)?;
     let a = generate(&problem, &options.limits)?;
     let seconds = started.elapsed().as_secs_f64();
     let (rows, nnz, size) = (count(a.nrows()), count(a.nnz()), bytes(a.bytes() as u64));
@@ -53,7 +54,10 @@ fn listing() -> String {
         "Problems (krylith gen NAME --n N -o FILE, or gen:NAME:N wherever a matrix is read):\n\n",
     );
     for problem in gallery::problems() {
+        let size: Vec<String> = problem.default_size.iter().map(usize::to_string).collect();
         text.push_str(&format!("  {:14} {}\n", problem.name, problem.description));
+        text.push_str(&format!("  {:14}   {}\n", "", problem.formula));
+        text.push_str(&format!("  {:14}   {} if no size is given\n", "", size.join("x")));
     }
     text
 }

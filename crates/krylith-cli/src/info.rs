@@ -17,6 +17,7 @@ use std::time::Instant;
 const RESTART: u64 = 30;
 
 pub fn run(options: &Info) -> Result<(), Failure> {
+    options.plot.as_deref().map_or(Ok(()), plot::check_ending)?;
     let loaded = load(&options.input)?;
     let facts = Facts::new(&loaded)?;
     if let Some(path) = &options.plot {
@@ -121,7 +122,7 @@ impl Facts {
             },
             "memory": self.plan.as_ref().map(|p| json!({
                 "matrix_bytes": p.matrix,
-                "ic0_bytes": p.ic0,
+                "ic0_bytes": if s.symmetry.symmetric { json!(p.ic0) } else { Value::Null },
                 "ilu0_bytes": p.ilu0,
                 "cg_vectors_bytes": p.cg,
                 "bicgstab_vectors_bytes": p.bicgstab,
@@ -166,9 +167,10 @@ impl Facts {
         let s = &self.summary;
         let not_finite =
             if s.not_finite > 0 { format!("; {} NOT FINITE", count(s.not_finite)) } else { String::new() };
-        match s.smallest.is_finite() {
-            true => format!("|a| from {:.3e} to {:.3e}{not_finite}", s.smallest, s.largest),
-            false => format!("all zero{not_finite}"),
+        match (s.largest > 0.0, s.not_finite) {
+            (true, _) => format!("|a| from {:.3e} to {:.3e}{not_finite}", s.smallest, s.largest),
+            (false, 0) => "all zero".into(),
+            (false, _) => format!("no finite one but zero{not_finite}"),
         }
     }
 
@@ -188,8 +190,14 @@ impl Facts {
         if d.positive == length {
             return "all positive".into();
         }
-        let parts =
-            [(d.positive, "positive"), (d.negative, "negative"), (d.zero, "zero"), (d.missing, "missing")];
+        let known = d.positive + d.negative + d.zero + d.missing;
+        let parts = [
+            (d.positive, "positive"),
+            (d.negative, "negative"),
+            (d.zero, "zero"),
+            (d.missing, "missing"),
+            (length - known, "NOT A NUMBER"),
+        ];
         let present = parts.iter().filter(|(n, _)| *n > 0);
         let text: Vec<String> = present.map(|(n, what)| format!("{} {what}", count(*n))).collect();
         let first = d.first_missing.map(|row| format!(" (first missing in row {})", row + 1));

@@ -7,6 +7,7 @@ use crate::report::bytes;
 use krylith::Csr;
 use krylith::gallery::Problem;
 use krylith::io::{self, ReadOptions};
+use std::path::Path;
 use std::time::Instant;
 
 /// A matrix, where it came from and how long that took.
@@ -33,7 +34,10 @@ fn read(input: &Input) -> Result<Csr<f64>, Failure> {
         max_empty_rows: input.max_empty_rows,
         progress: Some(&progress),
     };
-    Ok(io::read_matrix_with(&input.matrix, &options)?)
+    io::read_matrix_with(&input.matrix, &options).map_err(|error| {
+        let is_problem = input.matrix.parse::<Problem>().is_ok() && !Path::new(&input.matrix).exists();
+        if is_problem { format!("{error}; did you mean gen:{}?", input.matrix).into() } else { error.into() }
+    })
 }
 
 /// Generates a problem, unless it would need more memory than there is.
@@ -51,9 +55,9 @@ pub fn generate(problem: &Problem, limits: &Limits) -> Result<Csr<f64>, Failure>
     Ok(problem.generate()?)
 }
 
-/// Bytes of a matrix by rows in `f64`.
+/// Bytes of a matrix by rows in `f64`, and of one more number a row that some problems need meanwhile.
 pub fn predicted_bytes(rows: u64, nnz: u64) -> u64 {
-    nnz.saturating_mul(12).saturating_add(rows.saturating_mul(8))
+    nnz.saturating_mul(12).saturating_add(rows.saturating_mul(16))
 }
 
 /// What the system says it can give without swapping; `None` where it does not say.

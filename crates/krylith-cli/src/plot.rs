@@ -66,12 +66,14 @@ fn save(path: &Path, (width, height): (u32, u32), picture: &impl Picture) -> Res
                 picture.draw(&area)?;
                 area.present()?;
             }
-            let file = std::io::BufWriter::new(std::fs::File::create(path).map_err(at_path)?);
-            let mut encoder = png::Encoder::new(file, width, height);
+            let mut file = Vec::new();
+            let mut encoder = png::Encoder::new(&mut file, width, height);
             encoder.set_color(png::ColorType::Rgb);
             encoder.set_depth(png::BitDepth::Eight);
-            encoder.write_header()?.write_image_data(&pixels)?;
-            Ok(())
+            let mut writer = encoder.write_header()?;
+            writer.write_image_data(&pixels)?;
+            writer.finish()?;
+            std::fs::write(path, file).map_err(at_path)
         }
     }
 }
@@ -213,7 +215,7 @@ impl Picture for LengthPlot<'_> {
     }
 }
 
-/// The end of a long name, so that a title fits.
+/// The file's own name without its folders, cut so that a title fits.
 fn short(name: &str) -> String {
     let last = name.rsplit('/').next().unwrap_or(name);
     last.chars().take(40).collect()

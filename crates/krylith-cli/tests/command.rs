@@ -15,7 +15,7 @@ fn succeeds(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Ends with status 2 and one line that contains `expected`.
+/// Ends with status 2 and a message that contains `expected`.
 fn fails(arguments: &[&str], expected: &str) {
     let output = krylith(arguments);
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -150,11 +150,55 @@ fn wrong_usage() {
     fails(&["info", "gen:poisson3d:4000000"], "poisson3d");
     fails(&["info", "gen:"], "no problem is called");
     fails(&["gen", "poisson3d", "--n", "1000", "--max-memory", "1"], "needs about");
+    fails(&["gen", "poisson3d", "--n", "9", "--max-memory", "nan"], "from 0 on");
+    fails(&["gen", "-o", "a.mtx"], "<PROBLEM>");
+    fails(&["info", "poisson3d:10"], "did you mean gen:poisson3d:10?");
     fails(&["spy", "gen:poisson2d:3", "-o", "picture.gif"], ".svg or .png");
+    fails(&["info", "gen:poisson2d:3", "--plot", "picture.bmp"], ".svg or .png");
     fails(&["convert", "gen:poisson2d:3", "matrix.xls"], ".mtx");
     fails(&["convert", "gen:poisson2d:3", "no/such/folder/a.mtx"], "No such file");
     fails(&["info", "no-such-file.mtx"], "no-such-file.mtx: No such file");
     fails(&["info", env!("CARGO_MANIFEST_DIR")], "is a directory");
+}
+
+#[test]
+fn limits_can_be_raised() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = path(&folder, "wide.mtx");
+    std::fs::write(&file, "%%MatrixMarket matrix coordinate real general\n3000000 3000000 1\n1 1 1\n")
+        .unwrap();
+    fails(&["info", &file], "--max-empty-rows");
+    for limit in ["3000000", "18446744073709551615"] {
+        let info = json(&["info", &file, "--max-empty-rows", limit, "--json", "-"]);
+        assert_eq!(info["matrix"]["rows"], 3_000_000);
+    }
+    let (text, packed) = (path(&folder, "spaces.mtx"), path(&folder, "packed.mtx.zst"));
+    let comment = format!("%{}\n", "-".repeat(40_000_000));
+    std::fs::write(&text, format!("%%MatrixMarket matrix coordinate real general\n{comment}1 1 1\n1 1 1\n"))
+        .unwrap();
+    let mut encoder = zstd::Encoder::new(std::fs::File::create(&packed).unwrap(), 3).unwrap();
+    std::io::copy(&mut std::fs::File::open(&text).unwrap(), &mut encoder).unwrap();
+    encoder.finish().unwrap();
+    fails(&["info", &packed], "--max-expansion");
+    let info = json(&["info", &packed, "--max-expansion", "1000000", "--json", "-"]);
+    assert_eq!(info["matrix"]["nnz"], 1);
+}
+
+#[test]
+fn what_is_not_a_number_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = path(&folder, "nan.petsc");
+    let head = [1_211_216i32, 2, 2, 2, 1, 1, 0, 1];
+    let values = [f64::NAN, 2.0];
+    let bytes: Vec<u8> = head
+        .iter()
+        .flat_map(|n| n.to_be_bytes())
+        .chain(values.iter().flat_map(|v| v.to_be_bytes()))
+        .collect();
+    std::fs::write(&file, bytes).unwrap();
+    let text = succeeds(&["info", &file]);
+    assert!(text.contains("1 NOT FINITE") && text.contains("1 positive, 1 NOT A NUMBER"), "{text}");
+    fails(&["convert", &file, &path(&folder, "nan.mtx")], "finite numbers only");
 }
 
 #[test]

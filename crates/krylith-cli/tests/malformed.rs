@@ -10,7 +10,7 @@ const SKEW: &str = "%%MatrixMarket matrix coordinate real skew-symmetric\n";
 fn text_cases() -> Vec<(&'static str, String, &'static str)> {
     let with = |head: &str, rest: &str| format!("{head}{rest}");
     vec![
-        ("empty file", String::new(), "unknown format"),
+        ("empty file", String::new(), "the file is empty"),
         ("no banner", "2 2 1\n1 1 1\n".into(), "unknown format"),
         ("half a banner", "%%MatrixMarket matrix\n1 1 0\n".into(), "line 1: the first line must read"),
         ("a comment first", "% hello\n1 1 1\n1 1 1\n".into(), "line 1: the first line must read"),
@@ -139,14 +139,72 @@ fn petsc(numbers: &[i32]) -> Vec<u8> {
     numbers.iter().flat_map(|n| n.to_be_bytes()).collect()
 }
 
+/// A NumPy array.
+fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((header.len() as u16).to_le_bytes());
+    file.extend(header.as_bytes());
+    file.extend(data);
+    file
+}
+
+/// A SciPy archive of one entry 1.0, with the index arrays given.
+fn npz(format: &str, shape: [i64; 2], arrays: &[(&str, &[i32])]) -> Vec<u8> {
+    use std::io::Write;
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let stored = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    let mut add = |name: &str, file: Vec<u8>| {
+        zip.start_file(format!("{name}.npy"), stored).unwrap();
+        zip.write_all(&file).unwrap();
+    };
+    let shape: Vec<u8> = shape.iter().flat_map(|n| n.to_le_bytes()).collect();
+    add("format", npy("|S3", "()", format.as_bytes()));
+    add("shape", npy("<i8", "(2,)", &shape));
+    add("data", npy("<f8", "(1,)", &1.0f64.to_le_bytes()));
+    for (name, numbers) in arrays {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+        add(name, npy("<i4", &format!("({},)", numbers.len()), &bytes));
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+/// Archives whose checksums are right and whose arrays are not.
+fn npz_cases() -> Vec<(&'static str, Vec<u8>, &'static str)> {
+    let many = 4_000_000_000;
+    vec![
+        ("npz: no indptr", npz("csr", [1, 1], &[]), "member `indptr`"),
+        ("npz: short indptr", npz("csr", [2, 1], &[("indptr", &[0, 1])]), "indptr has 2 entries for 2 rows"),
+        ("npz: negative indptr", npz("csr", [1, 1], &[("indptr", &[0, -1])]), "indptr has a negative entry"),
+        (
+            "npz: index past the end",
+            npz("csr", [1, 1], &[("indptr", &[0, 1]), ("indices", &[1])]),
+            "`indices` number 0 (counted from 0) is outside of 0..1",
+        ),
+        (
+            "npz: more indices than values",
+            npz("csr", [1, 2], &[("indptr", &[0, 2]), ("indices", &[0, 1])]),
+            "values: length 1, expected 2",
+        ),
+        (
+            "npz: many empty rows by columns",
+            npz("csc", [many, 1], &[("indptr", &[0, 1]), ("indices", &[0])]),
+            "4000000000 rows for 1 entries",
+        ),
+        ("npz: many empty rows", npz("coo", [many, 1], &[("row", &[0]), ("col", &[0])]), "--max-empty-rows"),
+        ("npz: negative shape", npz("csr", [-1, 1], &[]), "its shape is not two dimensions"),
+        ("npz: blocks", npz("bsr", [1, 1], &[]), "`bsr` is not supported; convert it to csr"),
+    ]
+}
+
 fn binary_cases() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     vec![
         ("noise", vec![0xde, 0xad, 0xbe, 0xef, 0, 1, 2, 3], "unknown format"),
         ("a zip without arrays", b"PK\x03\x04 and nothing more".to_vec(), "not a valid npz file"),
         ("a NumPy array", b"\x93NUMPY\x01\x00".to_vec(), "holds a NumPy array"),
-        ("half a gzip", vec![0x1f, 0x8b, 8, 0, 0, 0], "broken.bin: "),
-        ("half an xz", b"\xfd7zXZ\x00\x00".to_vec(), "broken.bin: "),
-        ("half a zstd", vec![0x28, 0xb5, 0x2f, 0xfd, 0x24], "broken.bin: "),
+        ("half a gzip", vec![0x1f, 0x8b, 8, 0, 0, 0], "the compressed data are damaged or cut short"),
+        ("half an xz", b"\xfd7zXZ\x00\x00".to_vec(), "the compressed data are damaged or cut short"),
+        ("half a zstd", vec![0x28, 0xb5, 0x2f, 0xfd, 0x24], "the compressed data are damaged or cut short"),
         ("PETSc: no sizes", petsc(&[1_211_216, 2]), "PETSc binary file: it ends before"),
         ("PETSc: dense", petsc(&[1_211_216, 2, 2, -1]), "a dense PETSc matrix"),
         ("PETSc: negative rows", petsc(&[1_211_216, -2, 2, 0]), "the number of rows is -2"),
@@ -158,7 +216,11 @@ fn binary_cases() -> Vec<(&'static str, Vec<u8>, &'static str)> {
         ),
         ("PETSc: too short a row", petsc(&[1_211_216, 1, 1, 1, 0, 0, 0, 0]), "row_ptr ends with 0"),
         ("PETSc: column past the end", petsc(&[1_211_216, 1, 1, 1, 1, 5, 0, 0]), "column 5 is outside"),
-        ("PETSc: negative column", petsc(&[1_211_216, 1, 1, 1, 1, -1, 0, 0]), "a column index is negative"),
+        (
+            "PETSc: negative column",
+            petsc(&[1_211_216, 1, 1, 1, 1, -1, 0, 0]),
+            "the column of entry 0 (counted from 0) is negative",
+        ),
         ("PETSc: a vector", petsc(&[1_211_214, 1, 0, 0]), "a sparse matrix is needed"),
     ]
 }
@@ -168,8 +230,7 @@ fn every_malformed_file_says_what_is_wrong() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("broken.bin");
     let text = text_cases().into_iter().map(|(name, text, expected)| (name, text.into_bytes(), expected));
-    let cases: Vec<_> = text.chain(binary_cases()).collect();
-    assert!(cases.len() >= 60);
+    let cases: Vec<_> = text.chain(binary_cases()).chain(npz_cases()).collect();
     let mut wrong = Vec::new();
     for (name, content, expected) in cases {
         std::fs::write(&path, content).unwrap();

@@ -10,7 +10,7 @@
 //! so every row is strictly diagonally dominant. 148 x 148 x 58 is of the size of atmosmodd (n = 1,270,432,
 //! nnz = 8,814,880).
 
-use super::grid::{Grid, Star};
+use super::grid::{Grid, Stencil};
 use crate::Csr;
 use crate::error::MatrixError;
 
@@ -25,7 +25,7 @@ pub(super) fn atmosmod(grid: &Grid) -> Result<Csr<f64>, MatrixError> {
         let [x, y] = [0, 1].map(|a| (cell[a] as f64 + 1.0) * h[a]);
         let velocity = [0.5 - y, x - 0.5, x * (1.0 - x) * y * (1.0 - y)];
         let kappa = [[KAPPA; 2], [KAPPA; 2], [vertical[cell[2]], vertical[cell[2] + 1]]];
-        let mut star = Star { diagonal: 1.0, ..Star::default() };
+        let mut star = Stencil { diagonal: 1.0, ..Stencil::default() };
         for a in 0..3 {
             let low = kappa[a][0] / (h[a] * h[a]) + velocity[a].max(0.0) / h[a];
             let high = kappa[a][1] / (h[a] * h[a]) + (-velocity[a]).max(0.0) / h[a];

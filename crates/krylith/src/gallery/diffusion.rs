@@ -14,7 +14,7 @@
 //!             cell is grounded, that is eliminated; 1000 x 1000 is of the size of ecology2 (n = 999,999,
 //!             nnz = 4,995,991)
 
-use super::grid::{Grid, Star};
+use super::grid::{Grid, Stencil};
 use super::random::{SEED, hash, normal, power_of_ten, uniform};
 use crate::Csr;
 use crate::error::MatrixError;
@@ -51,14 +51,14 @@ pub(super) fn ecology_nnz(grid: &Grid) -> u64 {
     grid.star_nnz() - 1 - 2 * neighbours
 }
 
-fn flow(grid: &Grid, a: [f64; 3], k: &[f64], boundary: Boundary, i: usize, cell: [usize; 3]) -> Star {
+fn flow(grid: &Grid, a: [f64; 3], k: &[f64], boundary: Boundary, i: usize, cell: [usize; 3]) -> Stencil {
     let strides = grid.strides();
     let face = |axis: usize, neighbour: Option<usize>| match neighbour {
         Some(j) => a[axis] * (2.0 * (k[i] * k[j]) / (k[i] + k[j])),
         None if boundary == Boundary::Dirichlet => 2.0 * a[axis] * k[i],
         None => 0.0,
     };
-    let mut star = Star::default();
+    let mut star = Stencil::default();
     for axis in 0..3 {
         let low = face(axis, (cell[axis] > 0).then(|| i - strides[axis]));
         let high = face(axis, (cell[axis] + 1 < grid.n[axis]).then(|| i + strides[axis]));

@@ -13,7 +13,7 @@ pub(super) struct Grid {
 
 /// A row that couples a cell with its neighbours along each axis, the lower and the upper one.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Star {
+pub(super) struct Stencil {
     pub(super) diagonal: f64,
     pub(super) low: [f64; 3],
     pub(super) high: [f64; 3],
@@ -57,7 +57,7 @@ impl Grid {
     /// The matrix of a 5- or 7-point stencil. Couplings that leave the grid are dropped.
     pub(super) fn star_matrix(
         &self,
-        row: impl Fn(usize, [usize; 3]) -> Star + Sync,
+        row: impl Fn(usize, [usize; 3]) -> Stencil + Sync,
     ) -> Result<Csr<f64>, MatrixError> {
         self.punctured_star_matrix(self.len(), row)
     }
@@ -66,7 +66,7 @@ impl Grid {
     pub(super) fn punctured_star_matrix(
         &self,
         hole: usize,
-        row: impl Fn(usize, [usize; 3]) -> Star + Sync,
+        row: impl Fn(usize, [usize; 3]) -> Stencil + Sync,
     ) -> Result<Csr<f64>, MatrixError> {
         let rows = self.len() - usize::from(hole < self.len());
         let index = |r: usize| r + usize::from(r >= hole);

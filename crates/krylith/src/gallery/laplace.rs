@@ -7,24 +7,24 @@
 //!
 //! The 27-point matrix is the one of the HPCG benchmark: Dongarra, Heroux & Luszczek 2016, doi:10.1177/1094342015593158.
 
-use super::grid::{Grid, Star};
+use super::grid::{Grid, Stencil};
 use crate::Csr;
 use crate::error::MatrixError;
 
 const VELOCITY: [f64; 3] = [200.0, 140.0, 80.0];
 
 pub(super) fn poisson2d(grid: &Grid) -> Result<Csr<f64>, MatrixError> {
-    grid.star_matrix(|_, _| Star { diagonal: 4.0, low: [-1.0; 3], high: [-1.0; 3] })
+    grid.star_matrix(|_, _| Stencil { diagonal: 4.0, low: [-1.0; 3], high: [-1.0; 3] })
 }
 
 pub(super) fn poisson3d(grid: &Grid) -> Result<Csr<f64>, MatrixError> {
-    grid.star_matrix(|_, _| Star { diagonal: 6.0, low: [-1.0; 3], high: [-1.0; 3] })
+    grid.star_matrix(|_, _| Stencil { diagonal: 6.0, low: [-1.0; 3], high: [-1.0; 3] })
 }
 
 pub(super) fn convection3d(grid: &Grid) -> Result<Csr<f64>, MatrixError> {
     let vh: [f64; 3] = std::array::from_fn(|a| VELOCITY[a] * (1.0 / (grid.n[a] as f64 + 1.0)));
     let star =
-        Star { diagonal: vh.iter().map(|c| 2.0 + c).sum(), low: vh.map(|c| -(1.0 + c)), high: [-1.0; 3] };
+        Stencil { diagonal: vh.iter().map(|c| 2.0 + c).sum(), low: vh.map(|c| -(1.0 + c)), high: [-1.0; 3] };
     grid.star_matrix(|_, _| star)
 }
 
