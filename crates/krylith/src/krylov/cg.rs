@@ -7,14 +7,13 @@
 //! Reference: Hestenes & Stiefel 1952, doi:10.6028/jres.049.044; preconditioned as in Saad, Iterative Methods for Sparse
 //! Linear Systems, 2nd ed., algorithm 9.1.
 
-use super::{Finish, Status, System};
+use super::{Finish, Status, System, finish, judge};
 use crate::error::BackendError;
-use crate::observe::{Iteration, Observer};
+use crate::observe::Observer;
 use crate::operator::LinearOperator;
 use crate::scalar::Scalar;
-use crate::space::{Space, require_same};
-use crate::stop::{StopReason, StoppingCriterion};
-use std::ops::ControlFlow;
+use crate::space::Space;
+use crate::stop::StoppingCriterion;
 
 /// The workspace of a solve by conjugate gradients; it serves any number of solves of the same layout.
 pub struct Cg<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
@@ -51,64 +50,46 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
         stop: &mut impl StoppingCriterion<S::Real>,
         observer: &mut impl Observer<S::Real>,
     ) -> Result<Finish<S::Real>, BackendError> {
-        let layout = system.check()?;
         let System { space, a, m } = system;
-        require_same("b and the domain of A", &space.layout(b), &layout)?;
-        require_same("x and the domain of A", &space.layout(x), &layout)?;
-        require_same("workspace and the domain of A", &space.layout(&self.r), &layout)?;
         let Cg { r, z, p, q, a_scratch, m_scratch } = self;
-        let one = S::Scalar::ONE;
 
         // r = b − A x
-        a.apply(space, x, r, a_scratch)?;
-        space.axpby(one, b, -one, r)?;
-        let mut squares = [S::Scalar::ZERO; 2];
-        space.dots(&[(b, b), (&*r, &*r)], &mut squares)?;
-        let [rhs_norm, mut residual_norm] = squares.map(|s| crate::scalar::Real::sqrt(s.real()));
+        let mut now = system.start(b, x, r, a_scratch)?;
         let mut rz_old = S::Scalar::ONE;
-
-        for index in 0.. {
-            let finish = |status| Ok(Finish { status, iterations: index, residual_norm });
-            let iteration = Iteration { index, residual_norm, rhs_norm };
-            let observed = observer.iterated(&iteration);
-            if !residual_norm.is_finite() {
-                return finish(Status::NotFinite);
-            }
-            if let Some(reason) = stop.check(&iteration) {
-                return finish(Status::Stopped(reason));
-            }
-            if residual_norm == S::Real::ZERO {
-                // Nothing is left to improve, whatever the criterion wants.
-                return finish(Status::Stopped(StopReason::ResidualMet));
-            }
-            if observed == ControlFlow::Break(()) {
-                return finish(Status::Interrupted);
+        loop {
+            if let Some(status) = judge(&now, stop, observer) {
+                return Ok(finish(&now, status));
             }
             // z = M⁻¹ r;  β = rᵀz_new / rᵀz_old;  p = z + β p
             m.apply(space, r, z, m_scratch)?;
             let rz = space.dot(r, z)?;
-            if let Some(status) = not_positive::<S>(rz, Status::IndefinitePreconditioner) {
-                return finish(status);
+            if let Some(status) = not_positive(rz, Status::IndefinitePreconditioner) {
+                return Ok(finish(&now, status));
             }
-            let beta = if index == 0 { S::Scalar::ZERO } else { rz / rz_old };
-            space.axpby(one, z, beta, p)?;
+            let beta = if now.index == 0 { S::Scalar::ZERO } else { rz / rz_old };
+            space.axpby(S::Scalar::ONE, z, beta, p)?;
             rz_old = rz;
-            // q = A p;  α = rᵀz / pᵀq;  x += α p;  r −= α q
+            // q = A p;  α = rᵀz / pᵀq
             let pq = a.apply_dot(space, p, q, a_scratch)?;
-            if let Some(status) = not_positive::<S>(pq, Status::IndefiniteOperator) {
-                return finish(status);
+            if let Some(status) = not_positive(pq, Status::IndefiniteOperator) {
+                return Ok(finish(&now, status));
             }
-            residual_norm = space.step(rz / pq, p, q, x, r)?;
+            let alpha = rz / pq;
+            if !alpha.is_finite() {
+                return Ok(finish(&now, Status::NotFinite));
+            }
+            // x += α p;  r −= α q
+            now.residual_norm = space.step(alpha, p, q, x, r)?;
+            now.index += 1;
         }
-        unreachable!("the loop over all iteration numbers only returns")
     }
 }
 
 /// The breakdown that a form which should be positive shows.
-fn not_positive<S: Space>(form: S::Scalar, indefinite: Status) -> Option<Status> {
+fn not_positive<T: Scalar>(form: T, indefinite: Status) -> Option<Status> {
     if !form.is_finite() {
         Some(Status::NotFinite)
-    } else if form.real() <= S::Real::ZERO {
+    } else if form.real() <= T::Real::ZERO {
         Some(indefinite)
     } else {
         None

@@ -1,12 +1,44 @@
 //! Krylov methods, one file each, generic over [`Space`].
+//!
+//! A method is a workspace: `new` allocates it for a [`System`], and `solve` then runs any number of times without
+//! allocating. The guess in `x` is always used.
+//!
+//! | method | A | M | A | M⁻¹ | synchronisations | updates | vectors stored |
+//! |---|---|---|---|---|---|---|---|
+//! | [`Cg`] | Hermitian positive definite | the same | 1 | 1 | 3 | 3 | 4 |
+//! | [`Minres`] | Hermitian, may be indefinite | Hermitian positive definite | 1 | 1 | 3 | 6 | 7 |
+//! | [`BiCgStab`] | any | any, fixed | 2 | 2 | 3 | 6 | 7 |
+//! | [`Gmres`] with restart m | any | any, fixed | 1 | 1 | 2 | 2j + 1 | m + 2 |
+//! | [`Fgmres`] with restart m | any | any, may change | 1 | 1 | 2 | 2j + 1 | 2m + 1 |
+//!
+//! The four columns in the middle count what one iteration applies, waits for and updates; j is the number of the step
+//! since the restart. A restart costs one A, one synchronisation and m updates and a few more; for `Gmres` also one M⁻¹.
+//! An update writes one vector; a space may fuse several into one pass.
+//!
+//! All of them report ‖b − A x‖₂, not a norm changed by the preconditioner: MINRES carries the residual along, the others
+//! are preconditioned from the right or need nothing else.
 
+mod arnoldi;
+mod bicgstab;
 mod cg;
+mod fgmres;
+mod gmres;
+mod hessenberg;
+mod minres;
 
+pub use bicgstab::BiCgStab;
 pub use cg::Cg;
+pub use fgmres::Fgmres;
+pub use gmres::Gmres;
+pub use minres::Minres;
 
+use crate::error::BackendError;
+use crate::observe::{Iteration, Observer};
 use crate::operator::LinearOperator;
-use crate::space::Space;
-use crate::stop::StopReason;
+use crate::scalar::{Real, Scalar};
+use crate::space::{Space, require_same};
+use crate::stop::{StopReason, StoppingCriterion};
+use std::ops::ControlFlow;
 
 /// What a solve runs on: a space, the operator A and the preconditioner M⁻¹, all shared.
 pub struct System<'a, S, A, M> {
@@ -28,12 +60,32 @@ impl<S, A, M> Copy for System<'_, S, A, M> {}
 
 impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> System<'_, S, A, M> {
     /// A square and M⁻¹ of the same layout.
-    fn check(&self) -> Result<S::Layout, crate::BackendError> {
+    fn check(&self) -> Result<S::Layout, BackendError> {
         let layout = self.a.domain();
-        crate::space::require_same("range and domain of A", &self.a.range(), &layout)?;
-        crate::space::require_same("domain of M⁻¹ and of A", &self.m.domain(), &layout)?;
-        crate::space::require_same("range of M⁻¹ and domain of A", &self.m.range(), &layout)?;
+        require_same("range and domain of A", &self.a.range(), &layout)?;
+        require_same("domain of M⁻¹ and of A", &self.m.domain(), &layout)?;
+        require_same("range of M⁻¹ and domain of A", &self.m.range(), &layout)?;
         Ok(layout)
+    }
+
+    /// What every solve begins with: layouts agree; r = b − A x; ‖b‖ and ‖r‖ in one synchronisation.
+    fn start(
+        &self,
+        b: &S::Vector,
+        x: &S::Vector,
+        r: &mut S::Vector,
+        a_scratch: &mut A::Scratch,
+    ) -> Result<Iteration<S::Real>, BackendError> {
+        let layout = self.check()?;
+        require_same("b and the domain of A", &self.space.layout(b), &layout)?;
+        require_same("x and the domain of A", &self.space.layout(x), &layout)?;
+        require_same("workspace and the domain of A", &self.space.layout(r), &layout)?;
+        self.a.apply(self.space, x, r, a_scratch)?;
+        self.space.axpby(S::Scalar::ONE, b, -S::Scalar::ONE, r)?;
+        let mut squares = [S::Scalar::ZERO; 2];
+        self.space.dots(&[(b, b), (&*r, &*r)], &mut squares)?;
+        let [rhs_norm, residual_norm] = squares.map(|s| s.real().sqrt());
+        Ok(Iteration { index: 0, residual_norm, rhs_norm })
     }
 }
 
@@ -41,7 +93,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> System<'_, S, A, M> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Status {
-    /// The stopping criterion ended it.
+    /// The stopping criterion ended it, or a residual of exactly zero did: that meets any tolerance.
     Stopped(StopReason),
     /// The observer ended it.
     Interrupted,
@@ -49,6 +101,11 @@ pub enum Status {
     IndefiniteOperator,
     /// rᴴ M⁻¹ r ≤ 0: M is not positive definite.
     IndefinitePreconditioner,
+    /// The recurrence cannot go on: it would divide by zero.
+    Breakdown {
+        /// What vanished, in the letters of the method's file.
+        what: &'static str,
+    },
     /// An infinite number or NaN came up.
     NotFinite,
 }
@@ -62,4 +119,29 @@ pub struct Finish<R> {
     pub iterations: usize,
     /// ‖r‖₂ of the last one, as the recurrence has it.
     pub residual_norm: R,
+}
+
+/// The end at this iteration.
+fn finish<R: Real>(at: &Iteration<R>, status: Status) -> Finish<R> {
+    Finish { status, iterations: at.index, residual_norm: at.residual_norm }
+}
+
+/// Shows an iteration to the observer, then says whether it is the last.
+fn judge<R: Real>(
+    at: &Iteration<R>,
+    stop: &mut impl StoppingCriterion<R>,
+    observer: &mut impl Observer<R>,
+) -> Option<Status> {
+    let observed = observer.iterated(at);
+    if !at.residual_norm.is_finite() {
+        Some(Status::NotFinite)
+    } else if let Some(reason) = stop.check(at) {
+        Some(Status::Stopped(reason))
+    } else if observed == ControlFlow::Break(()) {
+        Some(Status::Interrupted)
+    } else if at.residual_norm == R::ZERO {
+        Some(Status::Stopped(StopReason::ResidualMet))
+    } else {
+        None
+    }
 }

@@ -1,0 +1,140 @@
+//! Arnoldi's process: an orthonormal basis V of a Krylov space, and the Hessenberg matrix H of the operator on it.
+//!
+//! Every new vector is made orthogonal to the basis by classical Gram–Schmidt, twice: c = Vᴴw, w −= V c, and again. The
+//! second pass takes care of what cancellation left in the first (Giraud, Langou, Rozložník & van den Eshof 2005,
+//! doi:10.1007/s00211-005-0615-4), so the basis is orthonormal to rounding.
+//!
+//! Per step: 2 synchronisations. The second pass asks for ‖w‖² beside its coefficients, from which ‖w − V c‖² =
+//! ‖w‖² − ‖c‖² follows; only where that would cancel (‖c‖² > ‖w‖²/4) it is computed by a third one.
+
+use super::hessenberg::{Column, Hessenberg};
+use super::{Status, judge};
+use crate::error::BackendError;
+use crate::observe::{Iteration, Observer};
+use crate::scalar::{Real, Scalar};
+use crate::space::Space;
+use crate::stop::StoppingCriterion;
+use std::ops::ControlFlow;
+
+pub(super) struct Arnoldi<S: Space> {
+    /// m + 1 vectors.
+    v: Vec<S::Vector>,
+    /// The new column of H.
+    h: Vec<S::Scalar>,
+    /// The coefficients of one pass, and ‖w‖².
+    c: Vec<S::Scalar>,
+    least_squares: Hessenberg<S::Scalar>,
+}
+
+impl<S: Space> Arnoldi<S> {
+    /// Room for a space of dimension m, at least 1.
+    pub(super) fn new(space: &S, layout: &S::Layout, m: usize) -> Result<Self, BackendError> {
+        let m = m.max(1);
+        Ok(Arnoldi {
+            v: (0..=m).map(|_| space.zeros(layout)).collect::<Result<_, _>>()?,
+            h: vec![S::Scalar::ZERO; m],
+            c: vec![S::Scalar::ZERO; m + 1],
+            least_squares: Hessenberg::new(m),
+        })
+    }
+
+    /// Where the first vector goes, not yet normalised.
+    pub(super) fn first(&mut self) -> &mut S::Vector {
+        &mut self.v[0]
+    }
+
+    /// v₁ /= β, its norm; H without columns. `other` is any finite vector of the layout: a space scales by `axpby`.
+    pub(super) fn start(&mut self, space: &S, beta: S::Real, other: &S::Vector) -> Result<(), BackendError> {
+        self.least_squares.start(beta);
+        let scale = S::Scalar::from_real(S::Real::ONE / beta);
+        space.axpby(S::Scalar::ZERO, other, scale, &mut self.v[0])
+    }
+
+    /// The dimension reached: columns of H.
+    pub(super) fn dimension(&self) -> usize {
+        self.least_squares.columns()
+    }
+
+    /// The last vector of the basis, and where w = A M⁻¹ v goes before [`advance`](Self::advance).
+    pub(super) fn ends(&mut self) -> (&S::Vector, &mut S::Vector) {
+        let (basis, rest) = self.v.split_at_mut(self.least_squares.columns() + 1);
+        (&basis[basis.len() - 1], &mut rest[0])
+    }
+
+    /// Ends step j once w = A M⁻¹ vⱼ is there: a column of H, a vector of the basis, a report. `Break` ends the solve or, with
+    /// `None`, the cycle; the last step of a cycle is counted, but left to the true residual to report.
+    pub(super) fn advance(
+        &mut self,
+        space: &S,
+        now: &mut Iteration<S::Real>,
+        stop: &mut impl StoppingCriterion<S::Real>,
+        observer: &mut impl Observer<S::Real>,
+    ) -> Result<ControlFlow<Option<Status>>, BackendError> {
+        let column = self.extend(space)?;
+        match column {
+            Column::NotFinite => return Ok(ControlFlow::Break(Some(Status::NotFinite))),
+            Column::Singular => {
+                return Ok(ControlFlow::Break(Some(Status::Breakdown { what: "H is singular" })));
+            }
+            Column::Residual(norm) => now.residual_norm = norm,
+            Column::Last => {}
+        }
+        now.index += 1;
+        if column == Column::Last || self.least_squares.is_full() {
+            return Ok(ControlFlow::Break(None));
+        }
+        Ok(match judge(now, stop, observer) {
+            Some(status) => ControlFlow::Break(Some(status)),
+            None => ControlFlow::Continue(()),
+        })
+    }
+
+    /// Makes w the next vector of the basis and gives H its column.
+    fn extend(&mut self, space: &S) -> Result<Column<S::Real>, BackendError> {
+        let k = self.dimension() + 1;
+        let Arnoldi { v, h, c, least_squares } = self;
+        // h = Vᴴw;  w −= V h
+        let (basis, rest) = v.split_at_mut(k);
+        space.basis_dots(basis, &rest[0], &mut c[..k])?;
+        h[..k].copy_from_slice(&c[..k]);
+        c[..k].iter_mut().for_each(|c| *c = -*c);
+        space.combine(&c[..k], basis, &mut rest[0])?;
+        // c = Vᴴw, and ‖w‖²;  w −= V c;  h += c
+        space.basis_dots(&v[..=k], &v[k], &mut c[..=k])?;
+        let mut removed = S::Real::ZERO;
+        for (h, c) in h[..k].iter_mut().zip(&mut *c) {
+            *h += *c;
+            removed += (c.conj() * *c).real();
+            *c = -*c;
+        }
+        let (basis, rest) = v.split_at_mut(k);
+        space.combine(&c[..k], basis, &mut rest[0])?;
+        // h_{k+1,k} = ‖w‖
+        let square = c[k].real();
+        let norm = if removed > square * S::Real::from_f64(0.25) {
+            space.norm(&rest[0])?
+        } else {
+            (square - removed).sqrt()
+        };
+        let column = least_squares.push(&h[..k], norm);
+        // v_{k+1} = w / h_{k+1,k}
+        if matches!(column, Column::Residual(_)) && !least_squares.is_full() {
+            let scale = S::Scalar::from_real(S::Real::ONE / norm);
+            space.axpby(S::Scalar::ZERO, &basis[0], scale, &mut rest[0])?;
+        }
+        Ok(column)
+    }
+
+    /// The y that minimises ‖β e₁ − H y‖.
+    pub(super) fn coefficients(&mut self) -> &[S::Scalar] {
+        self.least_squares.solve()
+    }
+
+    /// V y, in the place of the vector after the basis, which is lost.
+    pub(super) fn combination(&mut self, space: &S) -> Result<&S::Vector, BackendError> {
+        let (basis, rest) = self.v.split_at_mut(self.least_squares.columns());
+        space.fill(S::Scalar::ZERO, &mut rest[0])?;
+        space.combine(self.least_squares.solve(), basis, &mut rest[0])?;
+        Ok(&rest[0])
+    }
+}
