@@ -23,10 +23,12 @@ pub mod krylov;
 pub mod matrix;
 pub mod observe;
 pub mod operator;
+pub mod precond;
 pub mod scalar;
 pub mod schedule;
 pub mod space;
 pub mod stop;
+mod team;
 
 pub use error::{BackendError, MatrixError, SetupError, SolveError};
 pub use matrix::{Csr, CsrRef, Pattern, Permutation};

@@ -31,6 +31,60 @@ impl<'a, T: Copy> Scatter<'a, T> {
     }
 }
 
+/// A mutable slice that many threads may take disjoint pieces of.
+pub(crate) struct Parts<'a, T>(Scatter<'a, T>);
+
+impl<'a, T: Copy> Parts<'a, T> {
+    pub(crate) fn new(slice: &'a mut [T]) -> Self {
+        Parts(Scatter::new(slice))
+    }
+
+    /// The piece at `range`.
+    ///
+    /// # Safety
+    /// While the piece is in use, nobody else takes one that overlaps it.
+    #[inline]
+    #[allow(clippy::mut_from_ref)]
+    pub(crate) unsafe fn get(&self, range: std::ops::Range<usize>) -> &mut [T] {
+        assert!(range.start <= range.end && range.end <= self.0.len);
+        // SAFETY: in bounds by the line above, disjoint from other pieces by the caller's promise; the borrow of the slice
+        // is held by `self`.
+        unsafe { std::slice::from_raw_parts_mut(self.0.start.add(range.start), range.len()) }
+    }
+
+    /// The piece at `range`, to read.
+    ///
+    /// # Safety
+    /// While the piece is in use, nobody writes within it.
+    #[inline]
+    pub(crate) unsafe fn get_shared(&self, range: std::ops::Range<usize>) -> &[T] {
+        assert!(range.start <= range.end && range.end <= self.0.len);
+        // SAFETY: in bounds by the line above, not written by the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.0.start.add(range.start), range.len()) }
+    }
+
+    /// The entry at `position`, which may be written by others before or after, but not meanwhile.
+    ///
+    /// # Safety
+    /// `position` is within the slice, and whoever writes it is ordered before or after this call.
+    #[inline]
+    pub(crate) unsafe fn read(&self, position: usize) -> T {
+        debug_assert!(position < self.0.len);
+        // SAFETY: by the caller's promise.
+        unsafe { *self.0.start.add(position) }
+    }
+
+    /// Stores `value` at `position`.
+    ///
+    /// # Safety
+    /// `position` is within the slice, and whoever reads or writes it is ordered before or after this call.
+    #[inline]
+    pub(crate) unsafe fn write(&self, position: usize, value: T) {
+        // SAFETY: by the caller's promise.
+        unsafe { self.0.write(position, value) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 
 use super::assemble::{Entries, assemble, share};
 use super::{Csr, CsrRef};
+use crate::matrix::Pattern;
 use crate::scalar::Scalar;
 
 struct Exchanged<'a, T>(CsrRef<'a, T>);
@@ -27,5 +28,28 @@ impl<T: Scalar> CsrRef<'_, T> {
     /// Aᵀ. Rows are visited in order, so the rows of the result come out sorted.
     pub fn transpose(&self) -> Csr<T> {
         assemble(self.ncols(), self.nrows(), &Exchanged(*self))
+    }
+}
+
+impl Pattern {
+    /// The pattern of the transpose.
+    pub fn transpose(&self) -> Pattern {
+        let (nrows, ncols) = (self.nrows(), self.ncols());
+        let mut row_ptr = vec![0usize; ncols + 1];
+        for &j in self.col_idx() {
+            row_ptr[j as usize + 1] += 1;
+        }
+        for j in 0..ncols {
+            row_ptr[j + 1] += row_ptr[j];
+        }
+        let mut next = row_ptr.clone();
+        let mut col_idx = vec![0u32; self.nnz()];
+        for i in 0..nrows {
+            for &j in self.row(i) {
+                col_idx[next[j as usize]] = i as u32;
+                next[j as usize] += 1;
+            }
+        }
+        Pattern::trusted(ncols, nrows, row_ptr, col_idx)
     }
 }

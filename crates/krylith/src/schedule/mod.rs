@@ -1,5 +1,10 @@
-//! What of a triangular solve may run at the same time.
+//! What of a triangular solve or factorization may run at the same time, and in which order it does.
 
+mod blocks;
+mod levels;
+mod plan;
 mod wavefront;
 
+pub(crate) use plan::PlanScratch;
+pub use plan::{Plan, Schedule};
 pub use wavefront::Wavefronts;

@@ -8,6 +8,7 @@
 //! threads it has. The upper triangle is the same from the last row to the first. Reference: Anderson & Saad 1989,
 //! doi:10.1142/S0129053389000056. Cost: one pass over the pattern, 4 bytes a row.
 
+use super::plan::Rows;
 use crate::error::MatrixError;
 use crate::matrix::{Pattern, Triangle};
 
@@ -30,26 +31,7 @@ impl Wavefronts {
     /// Levels of the given triangle; entries of the other one, and the diagonal, do not count.
     pub fn new(pattern: &Pattern, triangle: Triangle) -> Result<Self, MatrixError> {
         pattern.require_square()?;
-        let n = pattern.nrows();
-        let mut level = vec![0u32; n];
-        let mut sizes = Vec::new();
-        let mut assign = |level: &mut [u32], i: usize, needs: &[u32]| {
-            let l = needs.iter().map(|&j| level[j as usize] + 1).max().unwrap_or(0);
-            level[i] = l;
-            if l as usize == sizes.len() {
-                sizes.push(0);
-            }
-            sizes[l as usize] += 1;
-        };
-        for k in 0..n {
-            let i = if triangle == Triangle::Lower { k } else { n - 1 - k };
-            let columns = pattern.row(i);
-            let needs = match triangle {
-                Triangle::Lower => &columns[..columns.partition_point(|&j| (j as usize) < i)],
-                Triangle::Upper => &columns[columns.partition_point(|&j| j as usize <= i)..],
-            };
-            assign(&mut level, i, needs);
-        }
+        let (level, sizes) = level_of_rows(pattern, triangle);
         Ok(Wavefronts { level, sizes })
     }
 
@@ -72,6 +54,23 @@ impl Wavefronts {
     pub fn mean_size(&self) -> f64 {
         if self.sizes.is_empty() { 0.0 } else { self.level.len() as f64 / self.sizes.len() as f64 }
     }
+}
+
+/// The level of each row of a square pattern, from 0, and the number of rows in each.
+pub(super) fn level_of_rows(pattern: &Pattern, triangle: Triangle) -> (Vec<u32>, Vec<usize>) {
+    let rows = Rows { n: pattern.nrows(), triangle };
+    let mut level = vec![0u32; rows.n];
+    let mut sizes = Vec::new();
+    for position in 0..rows.n {
+        let i = rows.at(position);
+        let l = rows.needs(pattern, i).iter().map(|&j| level[j as usize] + 1).max().unwrap_or(0);
+        level[i] = l;
+        if l as usize == sizes.len() {
+            sizes.push(0);
+        }
+        sizes[l as usize] += 1;
+    }
+    (level, sizes)
 }
 
 #[cfg(test)]

@@ -1,0 +1,104 @@
+//! Jacobi: M = the diagonal of A.
+#![allow(unsafe_code)]
+
+use super::require_pattern;
+use crate::error::{BackendError, SetupError};
+use crate::matrix::{Csr, Parts, Pattern};
+use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
+use crate::scalar::Scalar;
+use crate::space::{CHUNK, Threads, require_same};
+use std::sync::Arc;
+
+/// The recipe: nothing to choose.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Jacobi;
+
+/// Where the diagonal entries are.
+#[derive(Debug, Clone)]
+pub struct JacobiSymbolic {
+    pattern: Arc<Pattern>,
+    places: Arc<[usize]>,
+}
+
+/// The inverse of the diagonal.
+#[derive(Debug, Clone)]
+pub struct JacobiFactor<T> {
+    symbolic: JacobiSymbolic,
+    inverse: Vec<T>,
+}
+
+impl<T: Scalar> Recipe<Threads<T>, Csr<T>> for Jacobi {
+    type Symbolic = JacobiSymbolic;
+
+    fn analyze(&self, _: &Threads<T>, a: &Csr<T>) -> Result<JacobiSymbolic, SetupError> {
+        let pattern = a.pattern();
+        pattern.require_square()?;
+        let place = |row| pattern.find(row, row).ok_or(SetupError::MissingDiagonal { row });
+        let places = (0..a.nrows()).map(place).collect::<Result<_, _>>()?;
+        Ok(JacobiSymbolic { pattern: Arc::clone(pattern), places })
+    }
+}
+
+impl<T: Scalar> Symbolic<Threads<T>, Csr<T>> for JacobiSymbolic {
+    type Factor = JacobiFactor<T>;
+
+    fn factor(&self, space: &Threads<T>, a: &Csr<T>) -> Result<JacobiFactor<T>, SetupError> {
+        let mut factor = JacobiFactor { symbolic: self.clone(), inverse: vec![T::ZERO; self.places.len()] };
+        factor.refactor(space, a)?;
+        Ok(factor)
+    }
+}
+
+impl<T: Scalar> Preconditioner<Threads<T>, Csr<T>> for JacobiFactor<T> {
+    fn refactor(&mut self, _: &Threads<T>, a: &Csr<T>) -> Result<(), SetupError> {
+        require_pattern(&self.symbolic.pattern, a.pattern())?;
+        for (row, (inverse, &place)) in self.inverse.iter_mut().zip(self.symbolic.places.iter()).enumerate() {
+            let value = a.values()[place];
+            let reciprocal = T::ONE / value;
+            if value == T::ZERO || !reciprocal.is_finite() || !value.is_finite() {
+                return Err(SetupError::BadPivot { row, value: value.to_f64() });
+            }
+            *inverse = reciprocal;
+        }
+        Ok(())
+    }
+}
+
+impl<T> JacobiFactor<T> {
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        size_of_val(self.inverse.as_slice()) + size_of_val(&self.symbolic.places[..])
+    }
+}
+
+impl<T: Scalar> LinearOperator<Threads<T>> for JacobiFactor<T> {
+    type Scratch = ();
+
+    fn domain(&self) -> usize {
+        self.inverse.len()
+    }
+
+    fn range(&self) -> usize {
+        self.inverse.len()
+    }
+
+    fn scratch(&self, _: &Threads<T>) -> Result<(), BackendError> {
+        Ok(())
+    }
+
+    fn apply(&self, space: &Threads<T>, x: &Vec<T>, y: &mut Vec<T>, _: &mut ()) -> Result<(), BackendError> {
+        let n = self.inverse.len();
+        require_same("x and the diagonal", &x.len(), &n)?;
+        require_same("y and the diagonal", &y.len(), &n)?;
+        let y = Parts::new(y);
+        space.team().run(|member| {
+            let part = member.part(n, CHUNK);
+            // SAFETY: the parts of the members do not overlap.
+            let y = unsafe { y.get(part.clone()) };
+            for ((y, x), d) in y.iter_mut().zip(&x[part.clone()]).zip(&self.inverse[part]) {
+                *y = *x * *d;
+            }
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,32 @@
+//! Preconditioners for matrices by rows on threads: none, Jacobi, IC(0), ILU(0).
+//!
+//! Each is a [`Recipe`](crate::operator::Recipe) that analyzes a pattern once, factors any matrix of that pattern, and refactors
+//! in place without allocating. A bad pivot is an error that names the smallest such row.
+
+mod ic0;
+mod ilu0;
+mod jacobi;
+mod ldu;
+
+pub use ic0::{Ic0, Ic0Factor, Ic0Symbolic};
+pub use ilu0::{Ilu0, Ilu0Factor, Ilu0Symbolic};
+pub use jacobi::{Jacobi, JacobiFactor, JacobiSymbolic};
+
+use crate::error::SetupError;
+use crate::matrix::Pattern;
+use std::sync::Arc;
+
+/// `Err(PatternChanged)` unless both are the same pattern; the same allocation is recognised at once.
+fn require_pattern(analyzed: &Arc<Pattern>, given: &Arc<Pattern>) -> Result<(), SetupError> {
+    if Arc::ptr_eq(analyzed, given) || analyzed == given { Ok(()) } else { Err(SetupError::PatternChanged) }
+}
+
+/// `Err(MissingDiagonal)` with the smallest row that has no diagonal entry.
+fn require_diagonal(pattern: &Pattern) -> Result<(), SetupError> {
+    use rayon::prelude::*;
+    pattern.require_square()?;
+    match (0..pattern.nrows()).into_par_iter().find_first(|&i| pattern.find(i, i).is_none()) {
+        Some(row) => Err(SetupError::MissingDiagonal { row }),
+        None => Ok(()),
+    }
+}

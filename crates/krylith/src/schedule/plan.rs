@@ -1,0 +1,209 @@
+//! A plan: how a team goes through the rows of a triangle, each row after those it needs.
+//!
+//! Three ways behind one interface:
+//!
+//! * *levels*: one wavefront after the other, its rows divided among the members, a barrier in between;
+//! * *point to point*: contiguous blocks of rows, each member its own list of them, waiting only for the blocks of other
+//!   members that it needs and has not already heard of;
+//! * *sequential*, where neither would gain.
+//!
+//! Rows are computed by the same code whatever the plan, so a plan changes the speed and never a bit of the result.
+//! The choice comes from counts (rows, entries, blocks, levels) and the calibrated costs below, never from a stopwatch.
+
+use super::blocks::Blocks;
+use super::levels::Levels;
+use crate::error::MatrixError;
+use crate::matrix::{Pattern, Triangle};
+use crate::team::{Member, Progress};
+
+/// Which plan to make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Schedule {
+    /// The one with the smallest predicted time.
+    #[default]
+    Auto,
+    /// Wavefront after wavefront.
+    Levels,
+    /// Blocks that wait for each other.
+    PointToPoint,
+}
+
+/// Predicted nanoseconds: measured once on a current x86 server core, good to a factor of two, enough to tell plans apart.
+pub(super) mod cost {
+    /// An entry of the triangle, streamed from memory.
+    pub(in crate::schedule) const ENTRY: f64 = 1.2;
+    /// A row.
+    pub(in crate::schedule) const ROW: f64 = 2.0;
+    /// A row out of the order in which memory holds it.
+    pub(in crate::schedule) const ROW_OUT_OF_ORDER: f64 = 8.0;
+    /// A meeting of all members, for each of them.
+    pub(in crate::schedule) const BARRIER: f64 = 150.0;
+    /// Waiting for one other member.
+    pub(in crate::schedule) const WAIT: f64 = 120.0;
+}
+
+/// How a team goes through the rows of a triangle.
+#[derive(Debug)]
+pub struct Plan {
+    rows: Rows,
+    threads: usize,
+    form: Form,
+    why: String,
+}
+
+#[derive(Debug)]
+enum Form {
+    Sequential,
+    Levels(Levels),
+    Blocks(Blocks),
+}
+
+/// Positions of rows in the order of the triangle: from the first row down, or from the last one up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rows {
+    pub(super) n: usize,
+    pub(super) triangle: Triangle,
+}
+
+impl Rows {
+    /// The row at a position, and the position of a row.
+    #[inline]
+    pub(super) fn at(self, position: usize) -> usize {
+        match self.triangle {
+            Triangle::Lower => position,
+            Triangle::Upper => self.n - 1 - position,
+        }
+    }
+
+    /// The columns that row `i` needs.
+    #[inline]
+    pub(super) fn needs(self, pattern: &Pattern, i: usize) -> &[u32] {
+        let columns = pattern.row(i);
+        match self.triangle {
+            Triangle::Lower => &columns[..columns.partition_point(|&j| (j as usize) < i)],
+            Triangle::Upper => &columns[columns.partition_point(|&j| j as usize <= i)..],
+        }
+    }
+}
+
+/// The counters that one user of a plan waits on.
+#[derive(Debug, Default)]
+pub(crate) struct PlanScratch {
+    progress: Progress,
+    base: usize,
+}
+
+impl Plan {
+    /// A plan for a team of `threads`. Entries of the other triangle and the diagonal do not count.
+    pub fn new(
+        pattern: &Pattern,
+        triangle: Triangle,
+        threads: usize,
+        schedule: Schedule,
+    ) -> Result<Self, MatrixError> {
+        pattern.require_square()?;
+        let rows = Rows { n: pattern.nrows(), triangle };
+        let plan = |form, why| Ok(Plan { rows, threads, form, why });
+        if threads <= 1 {
+            return plan(Form::Sequential, "sequential: one thread".into());
+        }
+        let levels = || Levels::new(pattern, rows, threads);
+        let blocks = || Blocks::best(pattern, rows, threads);
+        match schedule {
+            Schedule::Levels => {
+                let l = levels();
+                let why = format!("{} as asked", l.describe());
+                plan(Form::Levels(l), why)
+            }
+            Schedule::PointToPoint => {
+                let b = blocks();
+                let why = format!("{} as asked", b.describe());
+                plan(Form::Blocks(b), why)
+            }
+            Schedule::Auto => {
+                let entries = (0..rows.n).map(|i| rows.needs(pattern, i).len()).sum::<usize>();
+                let alone = entries as f64 * cost::ENTRY + rows.n as f64 * cost::ROW;
+                let (b, l) = (blocks(), levels());
+                let speedups = format!(
+                    "predicted {:.2}x with {}, {:.2}x with {}",
+                    alone / b.time(),
+                    b.describe(),
+                    alone / l.time(),
+                    l.describe()
+                );
+                if b.time().min(l.time()) > 0.9 * alone {
+                    plan(Form::Sequential, format!("sequential: {speedups}"))
+                } else if b.time() <= l.time() {
+                    plan(Form::Blocks(b), format!("point to point: {speedups}"))
+                } else {
+                    plan(Form::Levels(l), format!("levels: {speedups}"))
+                }
+            }
+        }
+    }
+
+    /// Which plan this is, and why.
+    pub fn why(&self) -> &str {
+        &self.why
+    }
+
+    /// `"sequential"`, `"levels"` or `"p2p"`.
+    pub fn name(&self) -> &'static str {
+        match self.form {
+            Form::Sequential => "sequential",
+            Form::Levels(_) => "levels",
+            Form::Blocks(_) => "p2p",
+        }
+    }
+
+    /// Bytes that the plan holds.
+    pub fn bytes(&self) -> usize {
+        match &self.form {
+            Form::Sequential => 0,
+            Form::Levels(l) => l.bytes(),
+            Form::Blocks(b) => b.bytes(),
+        }
+    }
+
+    pub(crate) fn scratch(&self) -> PlanScratch {
+        let members = if matches!(self.form, Form::Blocks(_)) { self.threads } else { 0 };
+        PlanScratch { progress: Progress::new(members), base: 0 }
+    }
+
+    /// Before every run: the counts from which this run's progress goes up.
+    pub(crate) fn begin<'s>(&self, scratch: &'s mut PlanScratch) -> Run<'_, 's> {
+        let base = scratch.base;
+        if let Form::Blocks(b) = &self.form {
+            scratch.base += b.longest_list();
+        }
+        Run { plan: self, progress: &scratch.progress, base }
+    }
+}
+
+/// One run through a plan, shared by the members.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'p, 's> {
+    plan: &'p Plan,
+    progress: &'s Progress,
+    base: usize,
+}
+
+impl Run<'_, '_> {
+    /// A member's part: calls `row` on its rows, each after the rows it needs have been called, here or on other members. When
+    /// a member returns, others may still be at work: what needs all rows comes after a barrier.
+    #[inline]
+    pub(crate) fn go(&self, member: &Member<'_>, mut row: impl FnMut(usize)) {
+        let rows = self.plan.rows;
+        match &self.plan.form {
+            Form::Levels(levels) if member.size() > 1 => levels.go(rows, member, row),
+            Form::Blocks(blocks) if member.size() == self.plan.threads => {
+                blocks.go(rows, member, self.progress, self.base, row);
+            }
+            _ if member.rank() == 0 => match rows.triangle {
+                Triangle::Lower => (0..rows.n).for_each(row),
+                Triangle::Upper => (0..rows.n).rev().for_each(row),
+            },
+            _ => (0..0).for_each(&mut row),
+        }
+    }
+}

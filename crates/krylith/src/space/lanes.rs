@@ -1,0 +1,163 @@
+//! Vector kernels, each with one order of operations for every instruction set and every number of threads.
+//!
+//! A sum over many terms runs in eight lanes: term k goes to lane k mod 8, each lane adds its terms from left to right, and
+//! the lanes are combined as ((0+4)+(2+6)) + ((1+5)+(3+7)), which is what halving a vector register does. Products are
+//! rounded before they are added (no fused multiply-add), so that AVX-512, AVX2 and plain code give the same bits.
+//!
+//! A dot product is cut into chunks of [`CHUNK`] entries; the sums of the chunks are added in the same lane order.
+#![allow(unsafe_code)]
+
+use crate::scalar::Scalar;
+
+/// Entries summed as one piece: part of the definition of a dot product, not a tuning parameter.
+pub(crate) const CHUNK: usize = 2048;
+
+/// Lanes of a sum.
+pub(crate) const LANES: usize = 8;
+
+/// The lanes of a sum combined.
+#[inline(always)]
+pub(crate) fn combine<T: Scalar>(l: [T; LANES]) -> T {
+    ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]))
+}
+
+/// Defines a function three times, for AVX-512, for AVX2 and for any processor, and a fourth that chooses.
+macro_rules! multiversion {
+    ($(#[$doc:meta])* fn $name:ident<$t:ident>($($arg:ident: $ty:ty),*) $(-> $ret:ty)? $body:block) => {
+        $(#[$doc])*
+        #[inline]
+        pub(crate) fn $name<$t: Scalar>($($arg: $ty),*) $(-> $ret)? {
+            #[inline(always)]
+            fn plain<$t: Scalar>($($arg: $ty),*) $(-> $ret)? $body
+
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512vl")]
+                fn avx512<$t: Scalar>($($arg: $ty),*) $(-> $ret)? { plain($($arg),*) }
+                #[target_feature(enable = "avx2")]
+                fn avx2<$t: Scalar>($($arg: $ty),*) $(-> $ret)? { plain($($arg),*) }
+
+                if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
+                    // SAFETY: the processor has what the function was compiled for.
+                    return unsafe { avx512($($arg),*) };
+                }
+                if is_x86_feature_detected!("avx2") {
+                    // SAFETY: as above.
+                    return unsafe { avx2($($arg),*) };
+                }
+            }
+            plain($($arg),*)
+        }
+    };
+}
+
+multiversion! {
+    /// Σ conj(xᵢ) yᵢ of one chunk, in lanes.
+    fn dot<T>(x: &[T], y: &[T]) -> T {
+        let mut lanes = [T::ZERO; LANES];
+        let (xs, x_rest) = x.as_chunks::<LANES>();
+        let (ys, y_rest) = y.as_chunks::<LANES>();
+        for (x, y) in xs.iter().zip(ys) {
+            for l in 0..LANES {
+                lanes[l] += x[l].conj() * y[l];
+            }
+        }
+        for (l, (x, y)) in x_rest.iter().zip(y_rest).enumerate() {
+            lanes[l] += x.conj() * *y;
+        }
+        combine(lanes)
+    }
+}
+
+multiversion! {
+    /// Σ xᵢ, in lanes.
+    fn sum<T>(x: &[T]) -> T {
+        let mut lanes = [T::ZERO; LANES];
+        let (xs, rest) = x.as_chunks::<LANES>();
+        for x in xs {
+            for l in 0..LANES {
+                lanes[l] += x[l];
+            }
+        }
+        for (l, x) in rest.iter().enumerate() {
+            lanes[l] += *x;
+        }
+        combine(lanes)
+    }
+}
+
+multiversion! {
+    /// y = a x + b y; with b = 0 the old y is not read.
+    fn axpby<T>(a: T, x: &[T], b: T, y: &mut [T]) {
+        if b == T::ZERO {
+            for (x, y) in x.iter().zip(y) {
+                *y = a * *x;
+            }
+        } else if b == T::ONE {
+            for (x, y) in x.iter().zip(y) {
+                *y = a * *x + *y;
+            }
+        } else {
+            for (x, y) in x.iter().zip(y) {
+                *y = a * *x + b * *y;
+            }
+        }
+    }
+}
+
+multiversion! {
+    /// x += a p, r −= a q, and Σ conj(rᵢ) rᵢ of the new r, of one chunk, in lanes.
+    fn step<T>(a: T, p: &[T], q: &[T], x: &mut [T], r: &mut [T]) -> T {
+        axpby_inline(a, p, x);
+        axpby_inline(-a, q, r);
+        let mut lanes = [T::ZERO; LANES];
+        let (rs, rest) = r.as_chunks::<LANES>();
+        for r in rs {
+            for l in 0..LANES {
+                lanes[l] += r[l].conj() * r[l];
+            }
+        }
+        for (l, r) in rest.iter().enumerate() {
+            lanes[l] += r.conj() * *r;
+        }
+        combine(lanes)
+    }
+}
+
+#[inline(always)]
+fn axpby_inline<T: Scalar>(a: T, x: &[T], y: &mut [T]) {
+    for (x, y) in x.iter().zip(y) {
+        *y = a * *x + *y;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The documented order, written down naively.
+    fn naive(x: &[f64], y: &[f64]) -> f64 {
+        let mut lanes = [0.0; LANES];
+        for k in 0..x.len() {
+            lanes[k % LANES] += x[k] * y[k];
+        }
+        combine(lanes)
+    }
+
+    #[test]
+    fn the_order_is_the_documented_one_on_this_processor() {
+        for n in [0, 1, 7, 8, 9, 100, CHUNK] {
+            let x: Vec<f64> = (0..n).map(|k| ((k * 7919) as f64).sin()).collect();
+            let y: Vec<f64> = (0..n).map(|k| ((k * 104_729) as f64).cos()).collect();
+            assert_eq!(dot(&x, &y).to_bits(), naive(&x, &y).to_bits(), "{n}");
+            assert_eq!(sum(&x).to_bits(), naive(&x, &vec![1.0; n]).to_bits(), "{n}");
+            let (mut u, mut r) = (y.clone(), x.clone());
+            let square = step(0.3, &x, &y, &mut u, &mut r);
+            let (mut u2, mut r2) = (y.clone(), x.clone());
+            axpby(0.3, &x, 1.0, &mut u2);
+            axpby(-0.3, &y, 1.0, &mut r2);
+            assert_eq!((u, square.to_bits()), (u2, naive(&r2, &r2).to_bits()));
+            assert_eq!(r, r2);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Vectors in this process's memory, operations on a team of threads.
+#![allow(unsafe_code)]
+
+use super::lanes::{self, CHUNK};
+use super::{Space, require_same};
+use crate::error::BackendError;
+use crate::matrix::Parts;
+use crate::scalar::Scalar;
+use crate::team::{Lease, Member, Team};
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Dot products that one synchronisation can carry.
+const DOTS: usize = 64;
+
+/// The space of vectors on threads of this process.
+///
+/// The threads belong to this space alone: they are hot while operations follow each other and parked otherwise. Two solves at
+/// the same time use a space each; sharing one is correct, but the second caller then works alone.
+///
+/// ```
+/// use krylith::space::{Space, Threads};
+/// let space = Threads::<f64>::new(2);
+/// let (x, mut y) = (vec![1.0; 1000], vec![2.0; 1000]);
+/// space.axpby(3.0, &x, 1.0, &mut y)?;
+/// assert_eq!(space.dot(&x, &y)?, 5000.0);
+/// # Ok::<(), krylith::BackendError>(())
+/// ```
+pub struct Threads<T = f64> {
+    team: Lease,
+    /// Sums of chunks, pair after pair; sized when vectors are made.
+    sums: Mutex<Vec<T>>,
+}
+
+impl<T: Scalar> Threads<T> {
+    /// A space with this many threads, the caller's included.
+    pub fn new(threads: usize) -> Self {
+        Threads { team: Lease::new(threads), sums: Mutex::new(Vec::new()) }
+    }
+
+    /// A space with a thread a core.
+    pub fn all_cores() -> Self {
+        Self::new(std::thread::available_parallelism().map_or(1, usize::from))
+    }
+
+    /// Threads at work, the caller's included.
+    pub fn threads(&self) -> usize {
+        self.team.size()
+    }
+
+    pub(crate) fn team(&self) -> &Team {
+        &self.team
+    }
+
+    /// Room for the sums of `pairs` dot products of vectors of length `n`.
+    fn sums(&self, n: usize, pairs: usize) -> MutexGuard<'_, Vec<T>> {
+        let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
+        let needed = n.div_ceil(CHUNK) * pairs;
+        if sums.len() < needed {
+            sums.resize(needed, T::ZERO);
+        }
+        sums
+    }
+
+    /// Sums a function of every chunk, in the order of [`lanes::sum`]; members take equal numbers of chunks.
+    pub(crate) fn sum_chunks(&self, n: usize, chunk: impl Fn(Range<usize>) -> T + Sync) -> T {
+        self.sum_chunks_of(n, |member| member.part(n, CHUNK), chunk)
+    }
+
+    /// The same with another division: `divide` gives each member a range that begins at a multiple of [`CHUNK`].
+    pub(crate) fn sum_chunks_of(
+        &self,
+        n: usize,
+        divide: impl Fn(&Member<'_>) -> Range<usize> + Sync,
+        chunk: impl Fn(Range<usize>) -> T + Sync,
+    ) -> T {
+        let mut sums = self.sums(n, 1);
+        let sums = &mut sums[..n.div_ceil(CHUNK)];
+        {
+            let parts = Parts::new(sums);
+            self.team.run(|member| {
+                let own = divide(&member);
+                for first in own.clone().step_by(CHUNK) {
+                    let sum = chunk(first..(first + CHUNK).min(own.end));
+                    // SAFETY: ranges begin at multiples of CHUNK and do not overlap, so each chunk has one member.
+                    unsafe { parts.write(first / CHUNK, sum) };
+                }
+            });
+        }
+        lanes::sum(sums)
+    }
+}
+
+impl<T: Scalar> Space for Threads<T> {
+    type Real = T::Real;
+    type Scalar = T;
+    type Vector = Vec<T>;
+    type Layout = usize;
+
+    fn zeros(&self, n: &usize) -> Result<Vec<T>, BackendError> {
+        drop(self.sums(*n, DOTS));
+        let mut x = vec![T::ZERO; *n];
+        // The system gives untouched pages: each member is the first to write its own.
+        self.fill(T::ZERO, &mut x)?;
+        Ok(x)
+    }
+
+    fn layout(&self, x: &Vec<T>) -> usize {
+        x.len()
+    }
+
+    fn fill(&self, a: T, x: &mut Vec<T>) -> Result<(), BackendError> {
+        let n = x.len();
+        let x = Parts::new(x);
+        self.team.run(|member| {
+            // SAFETY: the parts of the members do not overlap.
+            unsafe { x.get(member.part(n, CHUNK)) }.fill(a);
+        });
+        Ok(())
+    }
+
+    fn copy(&self, x: &Vec<T>, y: &mut Vec<T>) -> Result<(), BackendError> {
+        require_same("copy", &x.len(), &y.len())?;
+        let y = Parts::new(y);
+        self.team.run(|member| {
+            let part = member.part(x.len(), CHUNK);
+            // SAFETY: the parts of the members do not overlap.
+            unsafe { y.get(part.clone()) }.copy_from_slice(&x[part]);
+        });
+        Ok(())
+    }
+
+    fn axpby(&self, a: T, x: &Vec<T>, b: T, y: &mut Vec<T>) -> Result<(), BackendError> {
+        require_same("axpby", &x.len(), &y.len())?;
+        let y = Parts::new(y);
+        self.team.run(|member| {
+            let part = member.part(x.len(), CHUNK);
+            // SAFETY: the parts of the members do not overlap.
+            lanes::axpby(a, &x[part.clone()], b, unsafe { y.get(part) });
+        });
+        Ok(())
+    }
+
+    fn dots(&self, pairs: &[(&Vec<T>, &Vec<T>)], out: &mut [T]) -> Result<(), BackendError> {
+        for (x, y) in pairs {
+            require_same("dots", &x.len(), &y.len())?;
+        }
+        for (pairs, out) in pairs.chunks(DOTS).zip(out.chunks_mut(DOTS)) {
+            self.sum_pairs(pairs.len(), |k| pairs[k], out);
+        }
+        Ok(())
+    }
+
+    fn basis_dots(&self, basis: &[Vec<T>], y: &Vec<T>, out: &mut [T]) -> Result<(), BackendError> {
+        for v in basis {
+            require_same("basis_dots", &v.len(), &y.len())?;
+        }
+        for (basis, out) in basis.chunks(DOTS).zip(out.chunks_mut(DOTS)) {
+            self.sum_pairs(basis.len(), |k| (&basis[k], y), out);
+        }
+        Ok(())
+    }
+
+    fn combine(&self, coefficients: &[T], basis: &[Vec<T>], y: &mut Vec<T>) -> Result<(), BackendError> {
+        for v in basis {
+            require_same("combine", &v.len(), &y.len())?;
+        }
+        let n = y.len();
+        let y = Parts::new(y);
+        self.team.run(|member| {
+            let own = member.part(n, CHUNK);
+            // A chunk of y stays in cache while all vectors are added to it.
+            for first in own.clone().step_by(CHUNK) {
+                let range = first..(first + CHUNK).min(n);
+                // SAFETY: the parts of the members do not overlap.
+                let y = unsafe { y.get(range.clone()) };
+                for (&c, v) in coefficients.iter().zip(basis) {
+                    lanes::axpby(c, &v[range.clone()], T::ONE, y);
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn step(
+        &self,
+        a: T,
+        p: &Vec<T>,
+        q: &Vec<T>,
+        x: &mut Vec<T>,
+        r: &mut Vec<T>,
+    ) -> Result<T::Real, BackendError> {
+        for (v, n) in [(p, x.len()), (q, x.len()), (&*r, x.len())] {
+            require_same("step", &v.len(), &n)?;
+        }
+        let n = x.len();
+        let (x, r) = (Parts::new(x), Parts::new(r));
+        let square = self.sum_chunks(n, |range| {
+            let (p, q) = (&p[range.clone()], &q[range.clone()]);
+            // SAFETY: every chunk is visited once, by one member.
+            let (x, r) = unsafe { (x.get(range.clone()), r.get(range)) };
+            lanes::step(a, p, q, x, r)
+        });
+        Ok(crate::scalar::Real::sqrt(square.real()))
+    }
+}
+
+impl<T: Scalar> Threads<T> {
+    /// Up to [`DOTS`] dot products of one length each, in one synchronisation.
+    fn sum_pairs<'v>(
+        &self,
+        count: usize,
+        pair: impl Fn(usize) -> (&'v Vec<T>, &'v Vec<T>) + Sync,
+        out: &mut [T],
+    ) {
+        let longest = (0..count).map(|k| pair(k).0.len()).max().unwrap_or(0);
+        let chunks = longest.div_ceil(CHUNK);
+        let mut sums = self.sums(longest, count);
+        {
+            let parts = Parts::new(&mut sums[..chunks * count]);
+            self.team.run(|member| {
+                for first in member.part(longest, CHUNK).step_by(CHUNK) {
+                    for k in 0..count {
+                        let (x, y) = pair(k);
+                        let range = first.min(x.len())..(first + CHUNK).min(x.len());
+                        let sum = lanes::dot(&x[range.clone()], &y[range]);
+                        let place = k * chunks + first / CHUNK;
+                        // SAFETY: parts begin at multiples of CHUNK, so each chunk of each pair has one member.
+                        unsafe { parts.write(place, sum) };
+                    }
+                }
+            });
+        }
+        for (k, out) in out.iter_mut().enumerate() {
+            *out = lanes::sum(&sums[k * chunks..(k + 1) * chunks]);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Models of the barrier and the progress counters, run through every interleaving by `loom`:
+//! `RUSTFLAGS="--cfg loom" cargo test --release -p krylith --lib team::model`.
+
+use super::{Barrier, Progress};
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+
+/// Data that the synchronisation under test must protect: loom reports any access that is not ordered.
+struct Cell(UnsafeCell<usize>);
+
+// SAFETY: loom checks every access to the cell; that is the point of the model.
+unsafe impl Sync for Cell {}
+// SAFETY: as above.
+unsafe impl Send for Cell {}
+
+impl Cell {
+    fn new() -> Self {
+        Cell(UnsafeCell::new(0))
+    }
+
+    fn set(&self, value: usize) {
+        // SAFETY: loom fails the test if this access can coincide with another.
+        self.0.with_mut(|p| unsafe { *p = value });
+    }
+
+    fn get(&self) -> usize {
+        // SAFETY: as above.
+        self.0.with(|p| unsafe { *p })
+    }
+}
+
+#[test]
+fn what_was_written_before_the_barrier_is_seen_after_it() {
+    loom::model(|| {
+        let shared = Arc::new((Barrier::default(), [Cell::new(), Cell::new()]));
+        let other = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let (barrier, cells) = &*shared;
+                for round in 1..=2 {
+                    cells[1].set(round);
+                    assert!(barrier.wait(2, || false));
+                    assert_eq!(cells[0].get(), round);
+                    assert!(barrier.wait(2, || false));
+                }
+            })
+        };
+        let (barrier, cells) = &*shared;
+        for round in 1..=2 {
+            cells[0].set(round);
+            assert!(barrier.wait(2, || false));
+            assert_eq!(cells[1].get(), round);
+            assert!(barrier.wait(2, || false));
+        }
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn three_members_meet() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        let shared = Arc::new((Barrier::default(), [Cell::new(), Cell::new(), Cell::new()]));
+        let work = |rank: usize, shared: &(Barrier, [Cell; 3])| {
+            shared.1[rank].set(1);
+            assert!(shared.0.wait(3, || false));
+            assert_eq!(shared.1.iter().map(Cell::get).sum::<usize>(), 3);
+        };
+        let others: Vec<_> = (1..3)
+            .map(|rank| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || work(rank, &shared))
+            })
+            .collect();
+        work(0, &shared);
+        others.into_iter().for_each(|o| o.join().unwrap());
+    });
+}
+
+#[test]
+fn what_was_written_before_an_announcement_is_seen_by_who_waits_for_it() {
+    loom::model(|| {
+        let shared = Arc::new((Progress::new(2), [Cell::new(), Cell::new()]));
+        let other = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let (progress, cells) = &*shared;
+                cells[0].set(7);
+                progress.announce(1, 1);
+                assert!(progress.wait(0, 1, || false));
+                assert_eq!(cells[1].get(), 9);
+            })
+        };
+        let (progress, cells) = &*shared;
+        assert!(progress.wait(1, 1, || false));
+        assert_eq!(cells[0].get(), 7);
+        cells[1].set(9);
+        progress.announce(0, 1);
+        other.join().unwrap();
+    });
+}
