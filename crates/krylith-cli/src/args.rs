@@ -1,20 +1,24 @@
 //! What can be typed.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use krylith::solver::{Method, Preconditioning};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
+  krylith solve gen:poisson3d:50             solve A x = A 1 and check the answer
+  krylith solve A.mtx -b b.mtx -x x.mtx      the same for a matrix and a right-hand side of yours
   krylith info gen:poisson3d:50              what a generated matrix looks like, no file needed
   krylith gen jump3d --n 100 -o jump.mtx.zst write one to a file
   krylith info jump.mtx.zst --json -         the same facts for a program
   krylith spy jump.mtx.zst -o jump.png       a picture of its entries
   krylith convert jump.mtx.zst jump.npz      for SciPy
 
-Exit status: 0 done, 2 wrong usage or input.";
+Exit status: 0 done (solve: converged), 2 wrong usage or input, 3 not converged (the answer is still written),
+130 interrupted (the best answer so far is written).";
 
-/// Generate, inspect, draw and convert sparse matrices.
+/// Solve sparse linear systems; generate, inspect, draw and convert sparse matrices.
 #[derive(Parser)]
 #[command(name = "krylith", version, about, after_help = EXAMPLES)]
 pub struct Arguments {
@@ -36,6 +40,73 @@ pub enum Command {
     Spy(Spy),
     /// Read a matrix and write it in another format
     Convert(Convert),
+    /// Solve A x = b, and check the answer
+    Solve(Solve),
+}
+
+#[derive(Args)]
+pub struct Solve {
+    #[command(flatten)]
+    pub input: Input,
+
+    /// Right-hand side (.mtx, .npy, .petsc); A times a vector of ones if not given
+    #[arg(short, value_name = "FILE")]
+    pub b: Option<PathBuf>,
+
+    /// Where to write the answer (.mtx, .npy, .petsc)
+    #[arg(short, value_name = "FILE")]
+    pub x: Option<PathBuf>,
+
+    /// auto, cg, bicgstab, gmres, fgmres or minres
+    #[arg(long, default_value = "auto")]
+    pub solver: Method,
+
+    /// auto, none, jacobi, ic0 or ilu0
+    #[arg(long, default_value = "auto")]
+    pub precond: Preconditioning,
+
+    /// Steps of GMRES and FGMRES before a restart
+    #[arg(long, value_name = "M", default_value = "30")]
+    pub restart: NonZeroUsize,
+
+    /// How triangular solves are divided among threads
+    #[arg(long, default_value = "auto")]
+    pub schedule: Division,
+
+    /// Converged means |b - A x| <= max(RTOL |b|, ATOL), recomputed at the end
+    #[arg(long, default_value_t = 1e-8, value_parser = tolerance, allow_negative_numbers = true)]
+    pub rtol: f64,
+
+    /// See RTOL
+    #[arg(long, default_value_t = 0.0, value_parser = tolerance, allow_negative_numbers = true)]
+    pub atol: f64,
+
+    /// Iterations at most
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub max_iterations: usize,
+
+    /// Write the report as JSON to a file, or with - to standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Draw the residuals by iteration (.svg or .png)
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Division {
+    /// What the analysis predicts to be fastest
+    Auto,
+    /// Wavefront after wavefront
+    Levels,
+    /// Blocks of rows that wait for each other
+    P2p,
+}
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "a number is needed")?;
+    if number >= 0.0 && number.is_finite() { Ok(number) } else { Err("a number from 0 on is needed".into()) }
 }
 
 #[derive(Args)]

@@ -1,6 +1,7 @@
-//! The `krylith` command: generate, inspect, draw and convert sparse matrices.
+//! The `krylith` command: solve sparse linear systems; generate, inspect, draw and convert sparse matrices.
 //!
-//! Results go to standard output, progress and errors to standard error. Exit status: 0 done, 2 wrong usage or input.
+//! Results go to standard output, progress and errors to standard error. Exit status: 0 done (solve: converged), 2 wrong usage
+//! or input, 3 not converged, 130 interrupted.
 
 mod args;
 mod convert;
@@ -10,6 +11,7 @@ mod input;
 mod plot;
 mod progress;
 mod report;
+mod solve;
 mod spy;
 
 use args::{Arguments, Command};
@@ -23,7 +25,7 @@ type Failure = Box<dyn Error>;
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match run(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("krylith: {error}");
             ExitCode::from(2)
@@ -31,14 +33,16 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &Arguments) -> Result<(), Failure> {
+fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(threads) = arguments.threads {
         rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build_global()?;
     }
     match &arguments.command {
-        Command::Gen(options) => generate::run(options),
-        Command::Info(options) => info::run(options),
-        Command::Spy(options) => spy::run(options),
-        Command::Convert(options) => convert::run(options),
+        Command::Gen(options) => generate::run(options)?,
+        Command::Info(options) => info::run(options)?,
+        Command::Spy(options) => spy::run(options)?,
+        Command::Convert(options) => convert::run(options)?,
+        Command::Solve(options) => return solve::run(options, arguments.threads),
     }
+    Ok(ExitCode::SUCCESS)
 }

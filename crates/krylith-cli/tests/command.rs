@@ -226,3 +226,132 @@ fn the_same_file_on_any_number_of_threads() {
     assert!(Path::new(&one).metadata().unwrap().len() > 10_000);
     assert_eq!(std::fs::read(one).unwrap(), std::fs::read(four).unwrap());
 }
+
+#[test]
+fn solve_for_programs() {
+    let report = json(&["solve", "gen:poisson3d:12", "--threads", "2", "--json", "-"]);
+    assert_eq!(report["matrix"]["rows"], 1728);
+    assert_eq!(report["matrix"]["symmetric"], true);
+    assert_eq!((report["solver"].as_str(), report["preconditioner"].as_str()), (Some("cg"), Some("ic0")));
+    assert_eq!((report["threads"].as_u64(), report["outcome"].as_str()), (Some(2), Some("converged")));
+    let iterations = report["iterations"].as_u64().unwrap() as usize;
+    assert_eq!(report["history"].as_array().unwrap().len(), iterations + 1);
+    assert!(report["relative_residual"].as_f64().unwrap() <= 1e-8);
+    assert_eq!(report["wavefronts"], serde_json::json!({ "lower": 34, "upper": 34 }));
+    assert_eq!(report["preconditioner_nnz"], (7 * 1728 - 6 * 144 + 1728) / 2);
+    assert!(report["preconditioner_bytes"].as_u64().unwrap() > 100_000);
+    assert_eq!(report["recovery"], serde_json::json!([]));
+    for phase in ["read", "analyze", "factor", "solve", "total"] {
+        assert!(report["seconds"][phase].as_f64().unwrap() >= 0.0, "{phase}");
+    }
+}
+
+#[test]
+fn solve_reads_b_writes_x_and_draws() {
+    let folder = tempfile::tempdir().unwrap();
+    let (b, x, plot) = (path(&folder, "b.mtx"), path(&folder, "x.npy"), path(&folder, "r.svg"));
+    // The identity: x is b.
+    let a = path(&folder, "a.mtx");
+    std::fs::write(&a, "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 2 1\n").unwrap();
+    std::fs::write(&b, "%%MatrixMarket matrix array real general\n2 1\n3\n-4\n").unwrap();
+    let text = succeeds(&["solve", &a, "-b", &b, "-x", &x, "--plot", &plot]);
+    assert!(text.contains("converged") && text.contains("recomputed"), "{text}");
+    let written = std::fs::read(&x).unwrap();
+    let values: Vec<f64> =
+        written[written.len() - 16..].chunks(8).map(|c| f64::from_le_bytes(c.try_into().unwrap())).collect();
+    assert_eq!(values, [3.0, -4.0]);
+    assert!(std::fs::read_to_string(&plot).unwrap().contains("relative residual"));
+    std::fs::write(&b, "%%MatrixMarket matrix array real general\n3 1\n3\n-4\n1\n").unwrap();
+    fails(&["solve", &a, "-b", &b], "3 entries, the matrix has 2 rows");
+}
+
+#[test]
+fn solve_ends_with_the_status_of_its_outcome() {
+    let folder = tempfile::tempdir().unwrap();
+    let x = path(&folder, "x.mtx");
+    let output = krylith(&["solve", "gen:poisson2d:20", "--max-iterations", "2", "-x", &x, "--json", "-"]);
+    assert_eq!(output.status.code(), Some(3));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (report["outcome"].as_str(), report["iterations"].as_u64()),
+        (Some("max_iterations"), Some(2))
+    );
+    assert!(Path::new(&x).exists(), "the answer is still written");
+    let output = krylith(&["solve", "gen:elasticity2d:20", "--precond", "ic0", "--solver", "cg"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("bad pivot"));
+    fails(&["solve", "gen:poisson2d:9", "--solver", "sor"], "unknown solver `sor`; known: auto, cg");
+    fails(&["solve", "gen:poisson2d:9", "--precond", "amg"], "unknown preconditioner `amg`");
+    fails(&["solve", "gen:poisson2d:9", "--rtol", "-1"], "from 0 on");
+    fails(&["solve", "gen:poisson2d:9", "-x", "x.txt"], ".npy");
+    let rectangle = path(&folder, "r.mtx");
+    std::fs::write(&rectangle, "%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n").unwrap();
+    let output = krylith(&["solve", &rectangle]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("square"));
+}
+
+/// Byte for byte the same answer, whatever the threads and the plan.
+#[test]
+fn solve_writes_the_same_file_on_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    for (matrix, solver) in
+        [("gen:poisson3d:14", "cg"), ("gen:convection3d:12", "bicgstab"), ("gen:convection3d:12", "gmres")]
+    {
+        let mut files = Vec::new();
+        for threads in ["1", "2", "3", "8"] {
+            for schedule in ["levels", "p2p"] {
+                let x = path(&folder, "x.mtx");
+                succeeds(&[
+                    "solve",
+                    matrix,
+                    "--solver",
+                    solver,
+                    "--threads",
+                    threads,
+                    "--schedule",
+                    schedule,
+                    "-x",
+                    &x,
+                ]);
+                files.push(std::fs::read(&x).unwrap());
+            }
+        }
+        assert!(files.iter().all(|f| *f == files[0]), "{matrix} {solver}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupting_a_solve_writes_the_best_answer() {
+    use std::time::{Duration, Instant};
+    let folder = tempfile::tempdir().unwrap();
+    let x = path(&folder, "x.npy");
+    // Far from done when it is interrupted: no preconditioner and a tolerance out of reach.
+    let mut child = Command::new(env!("CARGO_BIN_EXE_krylith"))
+        .args([
+            "solve",
+            "gen:poisson2d:700",
+            "--precond",
+            "none",
+            "--solver",
+            "cg",
+            "--rtol",
+            "1e-30",
+            "--max-iterations",
+            "10000000",
+            "-x",
+            &x,
+        ])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(2500));
+    let asked = Instant::now();
+    let signalled = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(signalled.success());
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(130));
+    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    assert!(std::fs::metadata(&x).unwrap().len() > 8 * 490_000);
+}

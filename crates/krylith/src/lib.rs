@@ -24,15 +24,19 @@ pub mod matrix;
 pub mod observe;
 pub mod operator;
 pub mod precond;
+pub mod report;
 pub mod scalar;
 pub mod schedule;
+pub mod solver;
 pub mod space;
 pub mod stop;
 mod team;
 
 pub use error::{BackendError, MatrixError, SetupError, SolveError};
 pub use matrix::{Csr, CsrRef, Pattern, Permutation};
+pub use report::{Outcome, Report};
 pub use scalar::{Real, Scalar};
+pub use solver::{Solution, Solver, solve};
 
 /// The README's example, compiled and run.
 #[cfg(doctest)]

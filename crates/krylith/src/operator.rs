@@ -163,6 +163,12 @@ impl<S: Space> LinearOperator<S> for Identity<S> {
     }
 }
 
+impl<S: Space, A: ?Sized> Preconditioner<S, A> for Identity<S> {
+    fn refactor(&mut self, _: &S, _: &A) -> Result<(), SetupError> {
+        Ok(())
+    }
+}
+
 /// A preconditioner chosen at run time: its type, and that of its scratch, are erased.
 ///
 /// `A` is the type of matrix it refactors from.

@@ -132,6 +132,12 @@ pub fn check_matrix_name(path: impl AsRef<Path>) -> Result<(), FileError> {
     Format::of_matrix(path).map(|_| ()).map_err(|e| e.at(path))
 }
 
+/// An error if no vector can be written under this name, before any work is done.
+pub fn check_vector_name(path: impl AsRef<Path>) -> Result<(), FileError> {
+    let path = path.as_ref();
+    Format::of_vector(path).map(|_| ()).map_err(|e| e.at(path))
+}
+
 /// Writes a matrix in the format that the name ends in.
 pub fn write_matrix(path: impl AsRef<Path>, a: &Csr<f64>) -> Result<(), FileError> {
     let path = path.as_ref();

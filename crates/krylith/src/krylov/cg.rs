@@ -23,6 +23,8 @@ pub struct Cg<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
     q: S::Vector,
     a_scratch: A::Scratch,
     m_scratch: M::Scratch,
+    /// p and q hold a direction and its product.
+    has_direction: bool,
 }
 
 impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
@@ -37,6 +39,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
             q: space.zeros(&layout)?,
             a_scratch: a.scratch(space)?,
             m_scratch: m.scratch(space)?,
+            has_direction: false,
         })
     }
 
@@ -50,12 +53,27 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
         stop: &mut impl StoppingCriterion<S::Real>,
         observer: &mut impl Observer<S::Real>,
     ) -> Result<Finish<S::Real>, BackendError> {
+        self.has_direction = false;
+        self.resume(system, b, x, stop, observer)
+    }
+
+    /// Goes on from where the last solve ended: the residual is computed anew from `x`, the search direction is kept. For when
+    /// the recurrence has drifted from the true residual. The first β is then −qᵀz / qᵀp, which makes the new direction
+    /// conjugate to the old one; the usual quotient supposes residuals of one recurrence.
+    pub fn resume(
+        &mut self,
+        system: System<'_, S, A, M>,
+        b: &S::Vector,
+        x: &mut S::Vector,
+        stop: &mut impl StoppingCriterion<S::Real>,
+        observer: &mut impl Observer<S::Real>,
+    ) -> Result<Finish<S::Real>, BackendError> {
         let System { space, a, m } = system;
-        let Cg { r, z, p, q, a_scratch, m_scratch } = self;
+        let Cg { r, z, p, q, a_scratch, m_scratch, has_direction } = self;
 
         // r = b − A x
         let mut now = system.start(b, x, r, a_scratch)?;
-        let mut rz_old = S::Scalar::ONE;
+        let mut rz_old = None;
         loop {
             if let Some(status) = judge(&now, stop, observer) {
                 return Ok(finish(&now, status));
@@ -66,9 +84,13 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
             if let Some(status) = not_positive(rz, Status::IndefinitePreconditioner) {
                 return Ok(finish(&now, status));
             }
-            let beta = if now.index == 0 { S::Scalar::ZERO } else { rz / rz_old };
+            let beta = match rz_old {
+                Some(old) => rz / old,
+                None if *has_direction => conjugate(space, z, p, q)?,
+                None => S::Scalar::ZERO,
+            };
             space.axpby(S::Scalar::ONE, z, beta, p)?;
-            rz_old = rz;
+            rz_old = Some(rz);
             // q = A p;  α = rᵀz / pᵀq
             let pq = a.apply_dot(space, p, q, a_scratch)?;
             if let Some(status) = not_positive(pq, Status::IndefiniteOperator) {
@@ -80,9 +102,23 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
             }
             // x += α p;  r −= α q
             now.residual_norm = space.step(alpha, p, q, x, r)?;
+            *has_direction = true;
             now.index += 1;
         }
     }
+}
+
+/// −qᵀz / qᵀp with q = A p; zero, which drops the direction, if that is not a number.
+fn conjugate<S: Space>(
+    space: &S,
+    z: &S::Vector,
+    p: &S::Vector,
+    q: &S::Vector,
+) -> Result<S::Scalar, BackendError> {
+    let mut forms = [S::Scalar::ZERO; 2];
+    space.dots(&[(q, z), (q, p)], &mut forms)?;
+    let beta = -(forms[0] / forms[1]);
+    Ok(if beta.is_finite() { beta } else { S::Scalar::ZERO })
 }
 
 /// The breakdown that a form which should be positive shows.

@@ -1,0 +1,210 @@
+//! `krylith solve`: an answer, checked; a report for people and for programs.
+
+use crate::Failure;
+use crate::args::{Division, Solve};
+use crate::input::{Loaded, load};
+use crate::plot;
+use crate::progress::{ResidualBar, spinner};
+use crate::report::{bytes, count, print, write_json};
+use krylith::matrix::Triangle;
+use krylith::observe::Iteration;
+use krylith::schedule::{Schedule, Wavefronts};
+use krylith::solver::Method;
+use krylith::{Outcome, Report, SolveError, Solver, io};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Instant;
+
+/// Where the command is, for whoever presses Ctrl-C: not yet solving, solving, told to end.
+const BEFORE: u8 = 0;
+const SOLVING: u8 = 1;
+const ENDING: u8 = 2;
+
+const INTERRUPTED: u8 = 130;
+
+pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, Failure> {
+    options.plot.as_deref().map_or(Ok(()), plot::check_ending)?;
+    options.x.as_deref().map_or(Ok(()), io::check_vector_name)?;
+    let phase = Arc::new(AtomicU8::new(BEFORE));
+    interrupt(&phase)?;
+    let started = Instant::now();
+    let loaded = load(&options.input)?;
+    let b = right_hand_side(options, &loaded)?;
+    let read = started.elapsed().as_secs_f64();
+    let (x, result) = solve(options, threads, &loaded, &b, &phase);
+    let total = started.elapsed().as_secs_f64();
+    match result {
+        Ok(report) => {
+            if let Some(path) = &options.x {
+                io::write_vector(path, &x)?;
+            }
+            if let Some(path) = &options.plot {
+                let title = format!("{} with {}", report.solver, report.preconditioner);
+                plot::residuals(path, title, &report.history, options.rtol)?;
+            }
+            tell(options, &loaded, &report, read, total)?;
+            Ok(match report.outcome {
+                Outcome::Converged => ExitCode::SUCCESS,
+                Outcome::Interrupted => ExitCode::from(INTERRUPTED),
+                _ => ExitCode::from(3),
+            })
+        }
+        Err(SolveError::Setup(error)) => {
+            if let Some(path) = &options.json {
+                let matrix = json!({ "rows": loaded.matrix.nrows(), "nnz": loaded.matrix.nnz() });
+                write_json(
+                    path,
+                    &json!({ "matrix": matrix, "outcome": "setup_failed", "error": error.to_string() }),
+                )?;
+            }
+            eprintln!("krylith: {}: {error}; --precond auto finds another one", options.precond);
+            Ok(ExitCode::from(3))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Ctrl-C ends a solve with its best answer, anything else at once.
+fn interrupt(phase: &Arc<AtomicU8>) -> Result<(), Failure> {
+    let phase = Arc::clone(phase);
+    ctrlc::set_handler(move || {
+        if phase.compare_exchange(SOLVING, ENDING, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            std::process::exit(i32::from(INTERRUPTED));
+        }
+    })?;
+    Ok(())
+}
+
+fn right_hand_side(options: &Solve, loaded: &Loaded) -> Result<Vec<f64>, Failure> {
+    let a = &loaded.matrix;
+    let Some(path) = &options.b else {
+        let mut b = vec![0.0; a.nrows()];
+        a.mul_vec(&vec![1.0; a.ncols()], &mut b)?;
+        return Ok(b);
+    };
+    let b = io::read_vector(path)?;
+    if b.len() != a.nrows() {
+        let (path, found, rows) = (path.display(), b.len(), a.nrows());
+        return Err(format!("{path}: {found} entries, the matrix has {rows} rows").into());
+    }
+    Ok(b)
+}
+
+/// Prepares and solves; x is the last iterate.
+fn solve(
+    options: &Solve,
+    threads: Option<NonZeroUsize>,
+    loaded: &Loaded,
+    b: &[f64],
+    phase: &AtomicU8,
+) -> (Vec<f64>, Result<Report, SolveError>) {
+    let method = match options.solver {
+        Method::Gmres(_) => Method::Gmres(options.restart.get()),
+        Method::Fgmres(_) => Method::Fgmres(options.restart.get()),
+        other => other,
+    };
+    let schedule = match options.schedule {
+        Division::Auto => Schedule::Auto,
+        Division::Levels => Schedule::Levels,
+        Division::P2p => Schedule::PointToPoint,
+    };
+    let mut solver = Solver::new()
+        .method(method)
+        .preconditioner(options.precond)
+        .schedule(schedule)
+        .rtol(options.rtol)
+        .atol(options.atol)
+        .max_iterations(options.max_iterations);
+    if let Some(threads) = threads {
+        solver = solver.threads(threads.get());
+    }
+    let mut x = vec![0.0; loaded.matrix.ncols()];
+    let preparing = spinner("analyzing and factoring");
+    let prepared = solver.prepare(&loaded.matrix);
+    drop(preparing);
+    let result = prepared.and_then(|mut prepared| {
+        let mut bar = ResidualBar::new(options.rtol);
+        phase.store(SOLVING, Ordering::Relaxed);
+        let mut observer = |i: &Iteration<f64>| {
+            bar.at(i.index, i.residual_norm / i.rhs_norm);
+            if phase.load(Ordering::Relaxed) == ENDING {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        let report = prepared.solve(&loaded.matrix, b, &mut x, &mut observer);
+        // From here on Ctrl-C would lose the answer: let it be written.
+        phase.store(SOLVING, Ordering::Relaxed);
+        report
+    });
+    (x, result)
+}
+
+fn tell(options: &Solve, loaded: &Loaded, report: &Report, read: f64, total: f64) -> Result<(), Failure> {
+    if let Some(path) = &options.json {
+        write_json(path, &to_json(loaded, report, read, total)?)?;
+        if path == Path::new("-") {
+            return Ok(());
+        }
+    }
+    print(&to_text(loaded, report, read, total))
+}
+
+fn to_json(loaded: &Loaded, report: &Report, read: f64, total: f64) -> Result<Value, Failure> {
+    let a = &loaded.matrix;
+    let wavefronts = |triangle| Wavefronts::new(a.pattern(), triangle).map(|w| w.count());
+    let mut value = serde_json::to_value(report)?;
+    value["matrix"] = json!({
+        "source": loaded.name,
+        "rows": a.nrows(),
+        "nnz": a.nnz(),
+        "symmetric": a.symmetry().symmetric,
+    });
+    value["wavefronts"] =
+        json!({ "lower": wavefronts(Triangle::Lower)?, "upper": wavefronts(Triangle::Upper)? });
+    value["seconds"]["read"] = json!(read);
+    value["seconds"]["total"] = json!(total);
+    Ok(value)
+}
+
+fn to_text(loaded: &Loaded, r: &Report, read: f64, total: f64) -> String {
+    let mut text = format!("{}\n", loaded.name);
+    let mut line = |label: &str, value: String| {
+        writeln!(text, "  {label:18}{value}").expect("writing to a string");
+    };
+    let a = &loaded.matrix;
+    line("matrix", format!("{} rows, {} entries", count(a.nrows()), count(a.nnz())));
+    line("method", format!("{} with {}, {} threads", r.solver, r.preconditioner, r.threads));
+    line("because", r.choice.clone());
+    if let Some([down, up]) = &r.schedule {
+        line("sweeps", format!("down {down}"));
+        line("", format!("up {up}"));
+    }
+    for step in &r.recovery {
+        line("recovery", format!("{}; {}", step.failed, step.action));
+    }
+    line("outcome", r.outcome.name().replace('_', " "));
+    line("iterations", count(r.iterations));
+    let backward = r.backward_error.map_or(String::new(), |e| format!(", backward error {e:.2e}"));
+    line("residual", format!("{:.3e} relative, recomputed{backward}", r.relative_residual));
+    if r.preconditioner_bytes > 0 {
+        let (nnz, size) = (count(r.preconditioner_nnz), bytes(r.preconditioner_bytes as u64));
+        line("preconditioner", format!("{nnz} entries, {size}"));
+    }
+    let s = r.seconds;
+    let (analyze, factor, solve) = (s.analyze, s.factor, s.solve);
+    line(
+        "seconds",
+        format!(
+            "read {read:.3}, analyze {analyze:.3}, factor {factor:.3}, solve {solve:.3}, total {total:.3}"
+        ),
+    );
+    text
+}

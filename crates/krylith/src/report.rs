@@ -1,0 +1,130 @@
+//! What a solve did, what it reached and why it did it that way.
+
+use serde::Serialize;
+use thiserror::Error;
+
+/// How a solve ended. [`Converged`](Outcome::Converged) is said of the recomputed residual only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Outcome {
+    /// ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol), recomputed from A, x and b.
+    Converged,
+    /// The limit of iterations is reached.
+    MaxIterations,
+    /// The recurrence says that the tolerance is met, the recomputed residual does not, and replacing the one by the other
+    /// has not helped: the accuracy that can be had is reached.
+    AttainableAccuracy,
+    /// The method cannot go on.
+    Breakdown,
+    /// A is not positive definite, as the method needs it.
+    IndefiniteOperator,
+    /// The preconditioner is not positive definite, as the method needs it.
+    IndefinitePreconditioner,
+    /// An infinite number or NaN came up.
+    NotFinite,
+    /// The observer ended it.
+    Interrupted,
+}
+
+impl Outcome {
+    /// The name in reports, such as `max_iterations`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Converged => "converged",
+            Outcome::MaxIterations => "max_iterations",
+            Outcome::AttainableAccuracy => "attainable_accuracy",
+            Outcome::Breakdown => "breakdown",
+            Outcome::IndefiniteOperator => "indefinite_operator",
+            Outcome::IndefinitePreconditioner => "indefinite_preconditioner",
+            Outcome::NotFinite => "not_finite",
+            Outcome::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// A step that was taken because another one failed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Recovery {
+    /// What failed.
+    pub failed: String,
+    /// The row concerned, counted from 0, where there is one.
+    pub row: Option<usize>,
+    /// The value found there.
+    pub value: Option<f64>,
+    /// What was done instead.
+    pub action: String,
+}
+
+/// Seconds by phase.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Seconds {
+    /// Everything that depends on the pattern alone.
+    pub analyze: f64,
+    /// The numbers of the preconditioner.
+    pub factor: f64,
+    /// Iterating, and recomputing residuals.
+    pub solve: f64,
+}
+
+/// What a solve did and reached.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The method, such as `cg`.
+    pub solver: String,
+    /// The preconditioner, such as `ic0`.
+    pub preconditioner: String,
+    /// Why these were taken.
+    pub choice: String,
+    /// Threads at work.
+    pub threads: usize,
+    /// Iterations in all.
+    pub iterations: usize,
+    /// ‖b − A x‖₂ / ‖b‖₂, recomputed from A, x and b.
+    pub relative_residual: f64,
+    /// ‖b − A x‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞): x solves exactly a system whose A and b differ by this much, relatively. Not there
+    /// for an A that is not a matrix. It bounds the residual, not the error of x.
+    pub backward_error: Option<f64>,
+    /// How often the residual of the recurrence was replaced by the recomputed one.
+    pub residual_replacements: usize,
+    /// ‖r‖₂ / ‖b‖₂ by iteration, from number 0 on, as the recurrence had it.
+    pub history: Vec<f64>,
+    /// Entries of the preconditioner.
+    pub preconditioner_nnz: usize,
+    /// Bytes of the preconditioner.
+    pub preconditioner_bytes: usize,
+    /// How triangular sweeps are divided, and why: forward and backward.
+    pub schedule: Option<[String; 2]>,
+    /// What was tried and failed, in order.
+    pub recovery: Vec<Recovery>,
+    /// Seconds by phase.
+    pub seconds: Seconds,
+}
+
+/// The answer does not meet the tolerance.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[error("not converged ({}): relative residual {relative_residual:.3e} after {iterations} iterations", outcome.name())]
+pub struct NotConverged {
+    /// How the solve ended.
+    pub outcome: Outcome,
+    /// Iterations in all.
+    pub iterations: usize,
+    /// The recomputed relative residual.
+    pub relative_residual: f64,
+}
+
+impl Report {
+    /// An error unless the recomputed residual meets the tolerance.
+    pub fn require_converged(&self) -> Result<&Self, NotConverged> {
+        match self.outcome {
+            Outcome::Converged => Ok(self),
+            outcome => Err(NotConverged {
+                outcome,
+                iterations: self.iterations,
+                relative_residual: self.relative_residual,
+            }),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The short way: hand over A and b, get an answer whose residual is checked.
+//!
+//! ```
+//! let a = "poisson3d:20".parse::<krylith::gallery::Problem>()?.generate()?;
+//! let b = vec![1.0; a.nrows()];
+//! let solution = krylith::solve(&a, &b)?;
+//! solution.report.require_converged()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`Solver`] has the choices; [`Solver::prepare`] keeps analysis, factor and workspace for many right-hand sides or for
+//! matrices whose values change.
+//!
+//! `auto` is this rule: a matrix that equals its transpose and has a positive diagonal gets CG with IC(0), any other BiCGStab
+//! with ILU(0). A bad pivot is followed by Jacobi, a zero on the diagonal by no preconditioner; if CG finds the matrix
+//! indefinite, MINRES goes on without a preconditioner; if BiCGStab breaks down, GMRES(30) goes on from its x. Every such step is in `report.recovery`.
+
+mod certify;
+mod choice;
+mod prepared;
+
+pub use choice::{Method, Preconditioning, UnknownName};
+pub use prepared::Prepared;
+
+use crate::error::SolveError;
+use crate::matrix::Csr;
+use crate::observe::Observer;
+use crate::report::Report;
+use crate::schedule::Schedule;
+
+/// Options of a solve.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Solver {
+    method: Method,
+    preconditioner: Preconditioning,
+    schedule: Schedule,
+    threads: Option<usize>,
+    rtol: f64,
+    atol: f64,
+    max_iterations: usize,
+}
+
+impl Default for Solver {
+    fn default() -> Self {
+        Solver {
+            method: Method::Auto,
+            preconditioner: Preconditioning::Auto,
+            schedule: Schedule::Auto,
+            threads: None,
+            rtol: 1e-8,
+            atol: 0.0,
+            max_iterations: 10_000,
+        }
+    }
+}
+
+/// An answer and its report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Solution {
+    /// The last iterate.
+    pub x: Vec<f64>,
+    /// What was done and reached.
+    pub report: Report,
+}
+
+/// Solves A x = b with default options: ‖b − A x‖₂ ≤ 10⁻⁸ ‖b‖₂ on all cores.
+pub fn solve(a: &Csr<f64>, b: &[f64]) -> Result<Solution, SolveError> {
+    Solver::new().solve(a, b)
+}
+
+impl Solver {
+    /// Default options.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The Krylov method.
+    pub fn method(mut self, method: Method) -> Self {
+        self.method = method;
+        self
+    }
+
+    /// The preconditioner.
+    pub fn preconditioner(mut self, preconditioner: Preconditioning) -> Self {
+        self.preconditioner = preconditioner;
+        self
+    }
+
+    /// How triangular sweeps are divided among threads.
+    pub fn schedule(mut self, schedule: Schedule) -> Self {
+        self.schedule = schedule;
+        self
+    }
+
+    /// Threads to use; all cores unless told.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// ‖r‖₂ ≤ rtol ‖b‖₂ suffices.
+    pub fn rtol(mut self, rtol: f64) -> Self {
+        self.rtol = rtol;
+        self
+    }
+
+    /// ‖r‖₂ ≤ atol suffices.
+    pub fn atol(mut self, atol: f64) -> Self {
+        self.atol = atol;
+        self
+    }
+
+    /// Iterations at most.
+    pub fn max_iterations(mut self, limit: usize) -> Self {
+        self.max_iterations = limit;
+        self
+    }
+
+    /// Solves A x = b from x = 0.
+    pub fn solve(&self, a: &Csr<f64>, b: &[f64]) -> Result<Solution, SolveError> {
+        let mut x = vec![0.0; a.ncols()];
+        let report = self.solve_from(a, b, &mut x, &mut ())?;
+        Ok(Solution { x, report })
+    }
+
+    /// Solves A x = b from the guess in `x`, watched by an observer.
+    pub fn solve_from(
+        &self,
+        a: &Csr<f64>,
+        b: &[f64],
+        x: &mut Vec<f64>,
+        observer: &mut impl Observer<f64>,
+    ) -> Result<Report, SolveError> {
+        self.prepare(a)?.solve(a, b, x, observer)
+    }
+
+    /// Analyzes and factors A, and allocates what solving needs.
+    pub fn prepare(&self, a: &Csr<f64>) -> Result<Prepared<Csr<f64>>, SolveError> {
+        self.prepare_with(a, a)
+    }
+}

@@ -1,0 +1,72 @@
+//! An iteration allocates nothing on threads, and neither does `refactor`. One test, so that nobody else allocates meanwhile.
+
+use krylith::gallery::Problem;
+use krylith::krylov::{BiCgStab, Cg, Gmres, System};
+use krylith::operator::{Preconditioner, Recipe, Symbolic};
+use krylith::precond::{Ic0, Ilu0, Jacobi};
+use krylith::schedule::Schedule;
+use krylith::space::Threads;
+use krylith::stop::IterationLimit;
+use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is passed on to the system's allocator unchanged.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promises hold for the system's allocator.
+        unsafe { SystemAllocator.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, p: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { SystemAllocator.dealloc(p, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations(work: impl FnOnce()) -> usize {
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    work();
+    ALLOCATIONS.load(Ordering::Relaxed) - before
+}
+
+#[test]
+fn nothing_is_allocated_while_iterating_or_refactoring() {
+    let a = "convection3d:14".parse::<Problem>().unwrap().generate().unwrap();
+    let spd = "poisson3d:14".parse::<Problem>().unwrap().generate().unwrap();
+    let b = vec![1.0; a.nrows()];
+    for schedule in [Schedule::Levels, Schedule::PointToPoint] {
+        let space = Threads::new(2);
+        let mut x = vec![0.0; a.nrows()];
+        let mut ilu = Ilu0 { schedule }.analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
+        let mut ic = Ic0 { schedule }.analyze(&space, &spd).unwrap().factor(&space, &spd).unwrap();
+        let mut jacobi = Jacobi.analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
+        let refactoring = allocations(|| {
+            ilu.refactor(&space, &a).unwrap();
+            ic.refactor(&space, &spd).unwrap();
+            jacobi.refactor(&space, &a).unwrap();
+        });
+        assert_eq!(refactoring, 0, "refactor, {schedule:?}");
+
+        let system = System { space: &space, a: &spd, m: &ic };
+        let mut cg = Cg::new(system).unwrap();
+        let iterating = allocations(|| {
+            cg.solve(system, &b, &mut x, &mut IterationLimit(10), &mut ()).unwrap();
+        });
+        assert_eq!(iterating, 0, "cg, {schedule:?}");
+        let system = System { space: &space, a: &a, m: &ilu };
+        let (mut bicgstab, mut gmres) = (BiCgStab::new(system).unwrap(), Gmres::new(system, 5).unwrap());
+        let iterating = allocations(|| {
+            bicgstab.solve(system, &b, &mut x, &mut IterationLimit(10), &mut ()).unwrap();
+            gmres.solve(system, &b, &mut x, &mut IterationLimit(12), &mut ()).unwrap();
+        });
+        assert_eq!(iterating, 0, "bicgstab and gmres, {schedule:?}");
+    }
+}

@@ -1,0 +1,246 @@
+//! The short way: what is promised of an answer is checked against A, x and b.
+
+use krylith::gallery::Problem;
+use krylith::observe::Iteration;
+use krylith::operator::LinearOperator;
+use krylith::solver::{Method, Preconditioning};
+use krylith::space::Threads;
+use krylith::{BackendError, Csr, Outcome, Report, SetupError, SolveError, Solver, solve};
+use std::ops::ControlFlow;
+
+fn problem(name: &str) -> Csr<f64> {
+    name.parse::<Problem>().unwrap().generate().unwrap()
+}
+
+/// ‖b − A x‖₂ / ‖b‖₂, computed here.
+fn residual(a: &Csr<f64>, x: &[f64], b: &[f64]) -> f64 {
+    let mut r = vec![0.0; b.len()];
+    a.mul_vec(x, &mut r).unwrap();
+    let square = |v: &mut dyn Iterator<Item = f64>| v.map(|v| v * v).sum::<f64>().sqrt();
+    square(&mut b.iter().zip(&r).map(|(b, r)| b - r)) / square(&mut b.iter().copied())
+}
+
+fn right_hand_side(n: usize) -> Vec<f64> {
+    (0..n).map(|i| ((i * 37) as f64).sin()).collect()
+}
+
+#[test]
+fn auto_chooses_and_says_why() {
+    for (name, solver, preconditioner) in [
+        ("poisson3d:12", "cg", "ic0"),
+        ("fem2d:30", "cg", "ic0"),
+        ("convection3d:12", "bicgstab", "ilu0"),
+        ("atmosmod:12", "bicgstab", "ilu0"),
+    ] {
+        let a = problem(name);
+        let b = right_hand_side(a.nrows());
+        let solution = solve(&a, &b).unwrap();
+        let report = solution.report.require_converged().unwrap();
+        assert_eq!(
+            (report.solver.as_str(), report.preconditioner.as_str()),
+            (solver, preconditioner),
+            "{name}"
+        );
+        let recomputed = residual(&a, &solution.x, &b);
+        assert!(recomputed <= 1.0000001e-8, "{name}: {recomputed:e}");
+        assert!((report.relative_residual - recomputed).abs() < 1e-6 * recomputed);
+        assert!(report.backward_error.unwrap() < 1e-8);
+        assert_eq!(report.history.len(), report.iterations + 1);
+        assert!(report.choice.contains("symmetric"), "{}", report.choice);
+        assert!(report.recovery.is_empty());
+    }
+}
+
+#[test]
+fn a_bad_pivot_is_an_error_when_asked_for_and_recovered_from_when_not() {
+    let a = problem("elasticity2d:20");
+    let b = right_hand_side(a.nrows());
+    let asked = Solver::new().method(Method::Cg).preconditioner(Preconditioning::Ic0).solve(&a, &b);
+    let Err(SolveError::Setup(SetupError::BadPivot { row, value })) = asked else { panic!("{asked:?}") };
+    assert!(value <= 0.0);
+    let solution = Solver::new().max_iterations(20_000).solve(&a, &b).unwrap();
+    let report = solution.report.require_converged().unwrap();
+    assert_eq!(report.preconditioner, "jacobi");
+    assert_eq!((report.recovery[0].row, report.recovery[0].value), (Some(row), Some(value)));
+    assert!(report.recovery[0].action.contains("jacobi"));
+    assert!(residual(&a, &solution.x, &b) <= 1.0000001e-8);
+}
+
+#[test]
+fn an_indefinite_matrix_goes_on_with_minres() {
+    // −Δ − 20 on a square: symmetric with a positive diagonal, but indefinite.
+    let mut a = problem("poisson2d:20");
+    let shift = 20.0 / 21.0f64.powi(2);
+    for i in 0..a.nrows() {
+        let place = a.pattern().find(i, i).unwrap();
+        a.values_mut()[place] -= shift * 3.0;
+    }
+    let b = right_hand_side(a.nrows());
+    let solution = solve(&a, &b).unwrap();
+    let report = solution.report.require_converged().unwrap();
+    assert!(residual(&a, &solution.x, &b) <= 1.0000001e-8);
+    assert_eq!(report.solver, "minres");
+    assert!(report.recovery.iter().any(|r| r.failed.starts_with("cg")), "{:?}", report.recovery);
+}
+
+#[test]
+fn no_outcome_is_called_converged_but_a_checked_one() {
+    let a = problem("poisson2d:30");
+    let b = right_hand_side(a.nrows());
+    let limited = Solver::new().max_iterations(3).solve(&a, &b).unwrap();
+    assert_eq!((limited.report.outcome, limited.report.iterations), (Outcome::MaxIterations, 3));
+    assert!(limited.report.require_converged().unwrap_err().to_string().contains("after 3 iterations"));
+    assert!((limited.report.relative_residual - residual(&a, &limited.x, &b)).abs() < 1e-12);
+
+    // No x in f64 has such a residual: the recurrence says yes, the recomputed residual no.
+    let impossible = Solver::new().rtol(1e-17).solve(&a, &b).unwrap();
+    assert_eq!(impossible.report.outcome, Outcome::AttainableAccuracy);
+    assert_eq!(impossible.report.residual_replacements, 3);
+    assert!(impossible.report.relative_residual > 1e-17 && impossible.report.relative_residual < 1e-13);
+    assert!(impossible.report.backward_error.unwrap() < 1e-15);
+
+    let nan = Solver::new().solve(&a, &vec![f64::NAN; a.nrows()]).unwrap();
+    assert_eq!(nan.report.outcome, Outcome::NotFinite);
+}
+
+#[test]
+fn a_zero_right_hand_side_has_a_zero_answer() {
+    let a = problem("convection3d:6");
+    let solution = solve(&a, &vec![0.0; a.nrows()]).unwrap();
+    assert_eq!((solution.report.outcome, solution.report.iterations), (Outcome::Converged, 0));
+    assert!(solution.x.iter().all(|&x| x == 0.0));
+}
+
+#[test]
+fn every_method_with_every_preconditioner() {
+    let (spd, general) = (problem("jump3d:7"), problem("convection3d:7"));
+    use Preconditioning::{Ic0, Ilu0, Jacobi, None};
+    for (method, a, preconditioners) in [
+        (Method::Cg, &spd, &[None, Jacobi, Ic0][..]),
+        (Method::Minres, &spd, &[None, Jacobi, Ic0][..]),
+        (Method::BiCgStab, &general, &[None, Jacobi, Ilu0][..]),
+        (Method::Gmres(20), &general, &[None, Jacobi, Ilu0][..]),
+        (Method::Fgmres(20), &general, &[None, Jacobi, Ilu0][..]),
+    ] {
+        for &preconditioner in preconditioners {
+            let b = right_hand_side(a.nrows());
+            let solver = Solver::new().method(method).preconditioner(preconditioner).threads(3);
+            let solution = solver.solve(a, &b).unwrap();
+            solution.report.require_converged().unwrap_or_else(|e| panic!("{method} {preconditioner}: {e}"));
+            assert!(residual(a, &solution.x, &b) <= 1.0000001e-8, "{method} {preconditioner}");
+            assert_eq!(solution.report.choice, "as asked");
+        }
+    }
+}
+
+#[test]
+fn guesses_observers_and_sequences() {
+    let mut a = problem("poisson3d:10");
+    let b = right_hand_side(a.nrows());
+    let mut prepared = Solver::new().threads(2).prepare(&a).unwrap();
+    let mut x = vec![0.0; a.nrows()];
+    let first = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+    // From the answer itself nothing is left to do.
+    let again = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+    assert_eq!((again.outcome, again.iterations), (Outcome::Converged, 0));
+    // Another matrix of the same pattern, from the old answer.
+    a.values_mut().iter_mut().for_each(|v| *v *= 1.5);
+    prepared.refactor(&a).unwrap();
+    let third = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+    third.require_converged().unwrap();
+    assert!(third.iterations <= first.iterations);
+    assert!(residual(&a, &x, &b) <= 1.0000001e-8);
+
+    let mut seen = Vec::new();
+    let mut observer = |i: &Iteration<f64>| {
+        seen.push(i.index);
+        if i.index == 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    x.fill(0.0);
+    let report: Report = prepared.solve(&a, &b, &mut x, &mut observer).unwrap();
+    assert_eq!(report.outcome, Outcome::Interrupted);
+    assert_eq!(seen, [0, 1, 2, 3, 4]);
+    let error = prepared.refactor(&problem("poisson3d:11"));
+    assert_eq!(error, Err(SetupError::PatternChanged));
+}
+
+/// The 7-point Laplacian without a matrix.
+struct Laplacian(usize);
+
+impl LinearOperator<Threads<f64>> for Laplacian {
+    type Scratch = ();
+
+    fn domain(&self) -> usize {
+        self.0.pow(3)
+    }
+
+    fn range(&self) -> usize {
+        self.0.pow(3)
+    }
+
+    fn scratch(&self, _: &Threads<f64>) -> Result<(), BackendError> {
+        Ok(())
+    }
+
+    fn apply(
+        &self,
+        _: &Threads<f64>,
+        x: &Vec<f64>,
+        y: &mut Vec<f64>,
+        _: &mut (),
+    ) -> Result<(), BackendError> {
+        let n = self.0;
+        for i in 0..x.len() {
+            let (u, v, w) = (i % n, i / n % n, i / (n * n));
+            let mut sum = 6.0 * x[i];
+            for (inside, j) in [
+                (u > 0, i.wrapping_sub(1)),
+                (u + 1 < n, i + 1),
+                (v > 0, i.wrapping_sub(n)),
+                (v + 1 < n, i + n),
+                (w > 0, i.wrapping_sub(n * n)),
+                (w + 1 < n, i + n * n),
+            ] {
+                if inside {
+                    sum -= x[j];
+                }
+            }
+            y[i] = sum;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn an_operator_with_a_matrix_for_the_preconditioner() {
+    let (operator, matrix) = (Laplacian(9), problem("poisson3d:9"));
+    let b = right_hand_side(matrix.nrows());
+    let mut x = vec![0.0; b.len()];
+    let report = Solver::new()
+        .prepare_with(&operator, &matrix)
+        .unwrap()
+        .solve(&operator, &b, &mut x, &mut ())
+        .unwrap();
+    report.require_converged().unwrap();
+    assert_eq!((report.preconditioner.as_str(), report.backward_error), ("ic0", None));
+    assert!(residual(&matrix, &x, &b) <= 1.0000001e-8);
+}
+
+#[test]
+fn dimensions_must_agree() {
+    let a = problem("poisson2d:5");
+    assert!(matches!(solve(&a, &[1.0; 24]), Err(SolveError::Backend(BackendError::Layout { .. }))));
+    let rectangle = Csr::from_triplets(2, 3, &[0], &[0], &[1.0]).unwrap();
+    assert!(matches!(solve(&rectangle, &[1.0; 2]), Err(SolveError::Setup(SetupError::Matrix(_)))));
+}
+
+#[test]
+fn two_solves_at_once_and_inside_rayon() {
+    use rayon::prelude::*;
+    let a = problem("poisson3d:10");
+    let b = right_hand_side(a.nrows());
+    let alone = Solver::new().threads(1).solve(&a, &b).unwrap().x;
+    let all: Vec<Vec<f64>> =
+        (0..6).into_par_iter().map(|_| Solver::new().threads(3).solve(&a, &b).unwrap().x).collect();
+    assert!(all.iter().all(|x| *x == alone));
+}
