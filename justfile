@@ -41,3 +41,7 @@ test:
 # Fuzz one reader (mtx, npz, npz_arrays, petsc, vector, compressed); needs `cargo install cargo-fuzz`
 fuzz target seconds="600":
     RUSTC_BOOTSTRAP=1 cargo fuzz run {{target}} -- -max_total_time={{seconds}} -rss_limit_mb=4096
+
+# Check the model of barrier and progress counters through every interleaving
+loom:
+    RUSTFLAGS="--cfg loom" cargo test --release -p krylith --lib team::model --target-dir target/loom

@@ -4,6 +4,7 @@
 //! contestants taking turns, because machines are shared.
 
 mod catalogue;
+mod handover;
 mod read;
 
 use clap::{Parser, Subcommand};
@@ -24,6 +25,8 @@ enum Study {
     Read(read::Options),
     /// Every matrix of a folder with a CATALOGUE.tsv: sizes by `krylith info`, and through every format and back
     Catalogue(catalogue::Options),
+    /// What handing an operation to the threads costs
+    Handover(handover::Options),
     /// Read one file and print the seconds; what `read` runs in a process of its own
     #[command(hide = true)]
     ReadOnce(read::OnceOptions),
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().study {
         Study::Read(options) => read::run(&options),
         Study::Catalogue(options) => catalogue::run(&options),
+        Study::Handover(options) => handover::run(&options),
         Study::ReadOnce(options) => read::once(&options),
     };
     match result {

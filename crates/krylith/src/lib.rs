@@ -1,20 +1,23 @@
 //! Krylith solves large sparse linear systems A x = b with preconditioned Krylov methods.
 //!
+//! ```
+//! let a = "poisson2d:30".parse::<krylith::gallery::Problem>()?.generate()?;
+//! let b = vec![1.0; a.nrows()];
+//! let solution = krylith::solve(&a, &b)?;
+//! solution.report.require_converged()?; // the residual has been recomputed from a, x and b
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Modules stand in the order in which data passes through them:
 //!
 //! * [`matrix`]: sparse matrices by rows, checked once and then relied on;
 //! * [`io`]: Matrix Market, SciPy `.npz`, PETSc binary;
 //! * [`gallery`]: generated problems, each a name and a formula;
-//! * [`schedule`]: what of a triangular solve may run at the same time;
+//! * [`schedule`]: what of a triangular solve may run at the same time, and in which order it does;
+//! * [`precond`]: Jacobi, IC(0), ILU(0);
 //! * [`space`], [`operator`], [`krylov`]: Krylov methods, written once for every place where vectors may live;
-//! * [`stop`], [`observe`]: when an iteration ends, and who watches it.
-//!
-//! ```
-//! use krylith::gallery::Problem;
-//! let a = "poisson2d:30".parse::<Problem>()?.generate()?;
-//! assert_eq!((a.nrows(), a.nnz()), (900, 4380));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+//! * [`stop`], [`observe`]: when an iteration ends, and who watches it;
+//! * [`solver`], [`report`]: the short way, with certified answers.
 
 pub mod error;
 pub mod gallery;
