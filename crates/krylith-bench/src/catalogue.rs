@@ -24,10 +24,11 @@ pub struct Options {
 
 const ENDINGS: [&str; 6] = ["mtx", "mtx.gz", "mtx.xz", "mtx.zst", "npz", "petsc"];
 
-struct Entry {
-    file: String,
-    n: u64,
-    nnz: u64,
+/// A line of a catalogue.
+pub struct Entry {
+    pub file: String,
+    pub n: u64,
+    pub nnz: u64,
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
@@ -79,7 +80,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if wrong > 0 { Err(format!("{wrong} matrices are wrong").into()) } else { Ok(()) }
 }
 
-fn parse(table: &str) -> Result<Vec<Entry>, Failure> {
+/// The lines of a catalogue.
+pub fn parse(table: &str) -> Result<Vec<Entry>, Failure> {
     let mut lines = table.lines();
     let names: Vec<&str> = lines.next().unwrap_or_default().split('\t').collect();
     let column = |name: &str| names.iter().position(|n| *n == name).ok_or(format!("no column `{name}`"));

@@ -5,6 +5,7 @@
 
 mod catalogue;
 mod handover;
+mod outcomes;
 mod read;
 
 use clap::{Parser, Subcommand};
@@ -27,6 +28,8 @@ enum Study {
     Catalogue(catalogue::Options),
     /// What handing an operation to the threads costs
     Handover(handover::Options),
+    /// Every square matrix of a folder with a CATALOGUE.tsv, solved in several ways
+    Outcomes(outcomes::Options),
     /// Read one file and print the seconds; what `read` runs in a process of its own
     #[command(hide = true)]
     ReadOnce(read::OnceOptions),
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         Study::Read(options) => read::run(&options),
         Study::Catalogue(options) => catalogue::run(&options),
         Study::Handover(options) => handover::run(&options),
+        Study::Outcomes(options) => outcomes::run(&options),
         Study::ReadOnce(options) => read::once(&options),
     };
     match result {

@@ -109,6 +109,11 @@ fn a_zero_right_hand_side_has_a_zero_answer() {
     let solution = solve(&a, &vec![0.0; a.nrows()]).unwrap();
     assert_eq!((solution.report.outcome, solution.report.iterations), (Outcome::Converged, 0));
     assert!(solution.x.iter().all(|&x| x == 0.0));
+    // Whatever the guess.
+    let mut x = vec![1.0; a.nrows()];
+    let report = Solver::new().solve_from(&a, &vec![0.0; a.nrows()], &mut x, &mut ()).unwrap();
+    assert_eq!((report.outcome, report.iterations), (Outcome::Converged, 0));
+    assert!(x.iter().all(|&x| x == 0.0));
 }
 
 #[test]

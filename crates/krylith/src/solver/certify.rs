@@ -115,6 +115,11 @@ impl<'a, A: LinearOperator<Threads<f64>>> Certifier<'a, A> {
         }
     }
 
+    /// b = 0.
+    pub(super) fn is_zero(&self) -> bool {
+        self.rhs_norm == 0.0
+    }
+
     pub(super) fn iterations(&self) -> usize {
         self.iterations
     }

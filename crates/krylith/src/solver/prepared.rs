@@ -12,6 +12,7 @@ use crate::precond::{Ic0, Ilu0, Jacobi};
 use crate::report::{Outcome, Recovery, Report, Seconds};
 use crate::space::Threads;
 use crate::stop::StoppingCriterion;
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -42,8 +43,6 @@ pub struct Prepared<A: LinearOperator<Space>> {
     choice: String,
     recovery: Vec<Recovery>,
     seconds: Seconds,
-    /// ‖A‖∞ where A is a matrix.
-    norm: Option<f64>,
 }
 
 /// A preconditioner and what is told of it.
@@ -121,8 +120,6 @@ impl Solver {
         let automatic = self.preconditioner == Preconditioning::Auto;
         let factor = self.build(&space, matrix, wanted, automatic, &mut recovery, &mut seconds)?;
         let workspace = Workspace::new(method, System { space: &space, a, m: &factor.m })?;
-        let a: &dyn std::any::Any = a;
-        let norm = a.downcast_ref::<Csr<f64>>().map(infinity_norm);
         Ok(Prepared {
             options: self.clone(),
             space: Arc::new(space),
@@ -132,7 +129,6 @@ impl Solver {
             choice,
             recovery,
             seconds,
-            norm,
         })
     }
 
@@ -259,9 +255,6 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
     pub fn refactor(&mut self, matrix: &Csr<f64>) -> Result<(), SetupError> {
         let started = Instant::now();
         self.factor.m.refactor(&self.space, matrix)?;
-        if self.norm.is_some() {
-            self.norm = Some(infinity_norm(matrix));
-        }
         self.seconds = Seconds { analyze: 0.0, factor: started.elapsed().as_secs_f64(), solve: 0.0 };
         Ok(())
     }
@@ -278,6 +271,10 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
         let b = b.to_vec();
         let mut certifier = Certifier::new(&self.space, a, &b, &self.options)?;
         let mut recovery = self.recovery.clone();
+        if certifier.is_zero() {
+            // Nothing to find out: A 0 = 0, whatever the guess.
+            x.fill(0.0);
+        }
         let mut ended = self.iterate(a, &b, x, &mut certifier, observer)?;
         // The rule of `auto` goes on with a more patient method from where this one ended.
         if self.options.method == Method::Auto
@@ -298,7 +295,9 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
             ended = self.iterate(a, &b, x, &mut certifier, observer)?;
         }
         let seconds = Seconds { solve: started.elapsed().as_secs_f64(), ..self.seconds };
-        Ok(self.report(ended, certifier, recovery, seconds, x, &b))
+        let matrix = (a as &dyn Any).downcast_ref::<Csr<f64>>();
+        let backward_error = matrix.map(|a| certifier.backward_error(infinity_norm(a), x, &b));
+        Ok(self.report(ended, certifier, recovery, seconds, backward_error))
     }
 
     /// Runs the method until the recomputed residual meets the tolerance or nothing more can be done.
@@ -328,8 +327,7 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
         certifier: Certifier<'_, A>,
         recovery: Vec<Recovery>,
         seconds: Seconds,
-        x: &[f64],
-        b: &[f64],
+        backward_error: Option<f64>,
     ) -> Report {
         Report {
             outcome: ended.outcome,
@@ -339,7 +337,7 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
             threads: self.space.threads(),
             iterations: certifier.iterations(),
             relative_residual: certifier.relative_residual(),
-            backward_error: self.norm.map(|norm| certifier.backward_error(norm, x, b)),
+            backward_error,
             residual_replacements: certifier.replacements(),
             history: certifier.into_history(),
             preconditioner_nnz: self.factor.nnz,
