@@ -51,8 +51,8 @@ impl Levels {
 /// Predicted bytes of what a solve would hold besides the matrix.
 struct Plan {
     matrix: u64,
-    ic0: u64,
-    ilu0: u64,
+    /// Of IC(0) and ILU(0) alike.
+    factor: u64,
     cg: u64,
     bicgstab: u64,
     gmres: u64,
@@ -122,8 +122,8 @@ impl Facts {
             },
             "memory": self.plan.as_ref().map(|p| json!({
                 "matrix_bytes": p.matrix,
-                "ic0_bytes": if s.symmetry.symmetric { json!(p.ic0) } else { Value::Null },
-                "ilu0_bytes": p.ilu0,
+                "ic0_bytes": if s.symmetry.symmetric { json!(p.factor) } else { Value::Null },
+                "ilu0_bytes": p.factor,
                 "cg_vectors_bytes": p.cg,
                 "bicgstab_vectors_bytes": p.bicgstab,
                 "gmres30_vectors_bytes": p.gmres,
@@ -222,28 +222,27 @@ impl Plan {
     fn new(loaded: &Loaded, summary: &Summary) -> Self {
         let (n, nnz) = (loaded.matrix.nrows() as u64, loaded.matrix.nnz() as u64);
         let diagonal = n - summary.diagonal.missing as u64;
-        // A factor stores a diagonal even where the matrix has none: 12 bytes an entry, 8 a row.
-        let factor = |entries: u64| 12 * entries + 8 * (n + 1);
-        let triangle = (nnz - diagonal) / 2 + n;
+        // Strict triangles by rows, 12 bytes an entry and 8 a row each, and the diagonal. IC(0) stores L and its transpose.
+        let factor = 12 * (nnz - diagonal) + 16 * (n + 1) + 8 * n;
+        // x, b and its copy, what the method stores, one vector between the sweeps, and the recomputed residual.
+        let vectors = |stored: u64| 8 * n * (stored + 5);
         Plan {
             matrix: loaded.matrix.bytes() as u64,
-            ic0: factor(triangle),
-            ilu0: factor(nnz - diagonal + n),
-            // b, x and what each method stores: r z p q; r r̂ p v s t and two preconditioned; the basis, w and z.
-            cg: 8 * n * 6,
-            bicgstab: 8 * n * 10,
-            gmres: 8 * n * (2 + RESTART + 3),
+            factor,
+            cg: vectors(4),
+            bicgstab: vectors(7),
+            gmres: vectors(RESTART + 2),
         }
     }
 
     fn text(&self, line: &mut impl FnMut(&str, String), symmetric: bool) {
         line("memory plan", format!("matrix {}", bytes(self.matrix)));
         if symmetric {
-            line("", format!("CG with IC(0): factor {}, vectors {}", bytes(self.ic0), bytes(self.cg)));
+            line("", format!("CG with IC(0): factor {}, vectors {}", bytes(self.factor), bytes(self.cg)));
         }
         line(
             "",
-            format!("BiCGStab with ILU(0): factor {}, vectors {}", bytes(self.ilu0), bytes(self.bicgstab)),
+            format!("BiCGStab with ILU(0): factor {}, vectors {}", bytes(self.factor), bytes(self.bicgstab)),
         );
         line("", format!("GMRES({RESTART}): vectors {}", bytes(self.gmres)));
     }
