@@ -8,7 +8,7 @@
 //! * *sequential*, where neither would gain.
 //!
 //! Rows are computed by the same code whatever the plan, so a plan changes the speed and never a bit of the result.
-//! The choice comes from counts (rows, entries, blocks, levels) and the calibrated costs below, never from a stopwatch.
+//! The choice comes from counts (rows, entries, blocks, levels) and the rough costs below, never from a stopwatch.
 
 use super::blocks::Blocks;
 use super::levels::Levels;
@@ -28,7 +28,8 @@ pub enum Schedule {
     PointToPoint,
 }
 
-/// Predicted nanoseconds: measured once on a current x86 server core, good to a factor of two, enough to tell plans apart.
+/// Nanoseconds that a prediction assumes. They are estimates, not yet calibrated against measurements: a predicted speed-up tells
+/// plans apart, it is not what a solve gains.
 pub(super) mod cost {
     /// An entry of the triangle, streamed from memory.
     pub(in crate::schedule) const ENTRY: f64 = 1.2;

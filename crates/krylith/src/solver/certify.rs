@@ -58,8 +58,8 @@ impl<'a, A: LinearOperator<Threads<f64>>> Certifier<'a, A> {
             max_iterations: options.max_iterations,
             iterations: 0,
             replacements: 0,
-            // The first growth of a history costs less than a page a million iterations.
-            history: Vec::with_capacity(options.max_iterations.min(4096) + 1),
+            // Room for every iteration, so that none allocates, up to 8 MB of them.
+            history: Vec::with_capacity(options.max_iterations.min(1 << 20) + 1),
             residual_norm: f64::NAN,
         })
     }

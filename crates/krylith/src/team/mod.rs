@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use sync::{Backoff, Padded};
 
-/// Rounds of waiting, spinning and giving way, before an idle worker parks: about a millisecond.
+/// Rounds of waiting, spinning and giving way, before an idle worker parks.
 const ROUNDS_BEFORE_PARKING: u32 = 2_000;
 
 /// Idle teams that are kept for the next solve.

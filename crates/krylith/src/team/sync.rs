@@ -16,7 +16,7 @@ pub(crate) struct Backoff {
     spins: u32,
 }
 
-/// Rounds of spinning, some ten microseconds.
+/// Rounds of spinning.
 const SPINS: u32 = 256;
 
 impl Backoff {
