@@ -4,15 +4,21 @@
 //! more than some of them take, and workers that spin inside a shared pool starve everybody else. So a team keeps its own
 //! threads: hot while operations follow each other (they spin, then give way), parked when none has come for a while.
 //!
-//! [`Team::run`] hands one closure to all members and returns when all have finished; the caller is member 0. Inside, members
-//! meet at a barrier or wait for each other's progress. A team that is busy, because `run` is called from inside `run` or by
-//! two threads at once, does not wait: the caller runs the closure alone, as a team of one. Since every kernel computes the
-//! same bits on any number of members, that changes nothing but the speed.
+//! [`Team::run`] hands one closure to the members and returns when all that run it have finished; the caller is member 0.
+//! Inside, members meet at a barrier or wait for each other's progress. Every kernel computes the same bits on any number of
+//! members, which leaves two freedoms:
+//!
+//! * A team that is busy, because `run` is called from inside `run` or by two threads at once, does not wait: the caller runs
+//!   the closure alone, as a team of one.
+//! * A worker that the operating system holds back, because other programs want its core, is not waited for: the members that
+//!   have come within a few microseconds run the closure, see [`gate`]. A team larger than the machine waits for all, since
+//!   there some worker would always be late.
 //!
 //! A panic in one member ends the waiting of the others and comes out of `run`.
 #![allow(unsafe_code)]
 
 mod barrier;
+mod gate;
 mod progress;
 mod sync;
 
@@ -23,16 +29,25 @@ pub(crate) use barrier::Barrier;
 pub(crate) use progress::Progress;
 
 use crate::matrix::share;
+use gate::{Gate, Job};
 use std::any::Any;
+use std::cell::UnsafeCell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant};
 use sync::{Backoff, Padded};
 
 /// Rounds of waiting, spinning and giving way, before an idle worker parks.
 const ROUNDS_BEFORE_PARKING: u32 = 2_000;
+
+/// How long a job waits for workers that were at the last one: a hot one comes in a fraction of a microsecond.
+const PATIENCE: Duration = Duration::from_micros(20);
+
+/// The same if one of them is parked and must be woken.
+const PATIENCE_WITH_PARKED: Duration = Duration::from_millis(1);
 
 /// Idle teams that are kept for the next solve.
 const IDLE_TEAMS: usize = 8;
@@ -92,17 +107,14 @@ impl Member<'_> {
 struct Abandoned;
 
 /// A closure that outlives the call of `run`, which is the only time that workers use it.
-type Job = *const (dyn Fn(Member<'_>) + Sync);
+type Closure = *const (dyn Fn(Member<'_>) + Sync);
 
 struct Shared {
-    /// Members, set before the first job.
-    size: AtomicUsize,
-    /// Jobs handed out so far.
-    jobs: Padded<AtomicUsize>,
-    /// Workers that have finished the current one.
-    finished: Padded<AtomicUsize>,
+    /// Workers, set before the first job.
+    workers: AtomicUsize,
+    gate: Gate,
+    closure: Handed,
     barrier: Barrier,
-    job: Mutex<Option<SendJob>>,
     /// Which workers are parked, or about to be.
     parked: Box<[Padded<AtomicBool>]>,
     stop: AtomicBool,
@@ -110,11 +122,14 @@ struct Shared {
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-#[derive(Clone, Copy)]
-struct SendJob(Job);
+/// The closure of the present job.
+struct Handed(UnsafeCell<Option<Closure>>);
 
-// SAFETY: the closure behind the pointer is `Sync`, and `Team::run` keeps it alive until every worker has finished with it.
-unsafe impl Send for SendJob {}
+// SAFETY: the closure is `Sync`. The cell is written by the caller alone, before it opens the gate and after everybody has left;
+// it is read by workers that have come in and not left.
+unsafe impl Sync for Handed {}
+// SAFETY: as above.
+unsafe impl Send for Handed {}
 
 impl Shared {
     fn failed(&self) -> bool {
@@ -141,6 +156,10 @@ pub(crate) struct Team {
     shared: Arc<Shared>,
     workers: Vec<(JoinHandle<()>, Thread)>,
     busy: AtomicBool,
+    /// Workers that came to the last job.
+    came: AtomicUsize,
+    /// Whether every job waits for all workers.
+    patient: bool,
 }
 
 impl Team {
@@ -148,11 +167,10 @@ impl Team {
     fn new(size: usize) -> Self {
         let count = size.max(1) - 1;
         let shared = Arc::new(Shared {
-            size: AtomicUsize::new(0),
-            jobs: Padded::default(),
-            finished: Padded::default(),
+            workers: AtomicUsize::new(0),
+            gate: Gate::default(),
+            closure: Handed(UnsafeCell::new(None)),
             barrier: Barrier::default(),
-            job: Mutex::new(None),
             parked: (0..count).map(|_| Padded::default()).collect(),
             stop: AtomicBool::new(false),
             failed: AtomicBool::new(false),
@@ -166,8 +184,9 @@ impl Team {
             let thread = handle.thread().clone();
             workers.push((handle, thread));
         }
-        shared.size.store(workers.len() + 1, Ordering::Relaxed);
-        Team { shared, workers, busy: AtomicBool::new(false) }
+        shared.workers.store(workers.len(), Ordering::Relaxed);
+        let patient = std::thread::available_parallelism().is_ok_and(|cores| workers.len() >= cores.get());
+        Team { came: AtomicUsize::new(workers.len()), shared, workers, busy: AtomicBool::new(false), patient }
     }
 
     /// Members, the caller included.
@@ -175,7 +194,7 @@ impl Team {
         self.workers.len() + 1
     }
 
-    /// Runs `job` on every member and returns when all have finished; alone if the team is busy.
+    /// Runs `job` on the members that come, and returns when all of them have finished; alone if the team is busy.
     #[inline]
     pub(crate) fn run(&self, job: impl Fn(Member<'_>) + Sync) {
         let alone = Member { rank: 0, size: 1, shared: None };
@@ -188,23 +207,14 @@ impl Team {
     fn run_together(&self, job: &(dyn Fn(Member<'_>) + Sync)) {
         let shared = &*self.shared;
         let pointer: *const (dyn Fn(Member<'_>) + Sync + '_) = job;
-        // SAFETY: only the lifetime changes. Workers use the pointer between the rise of `jobs` and their count in
-        // `finished`; this function does not return, nor unwind, before all have counted themselves.
-        let pointer: Job = unsafe { std::mem::transmute(pointer) };
-        *lock(&shared.job) = Some(SendJob(pointer));
-        shared.finished.0.store(0, Ordering::Relaxed);
-        // In one order with the flags of those who park: either they see the new job, or they are seen parked.
-        shared.jobs.0.fetch_add(1, Ordering::SeqCst);
-        for ((_, thread), parked) in self.workers.iter().zip(&shared.parked) {
-            if parked.0.load(Ordering::SeqCst) {
-                thread.unpark();
-            }
-        }
-        shared.work(Member { rank: 0, size: self.size(), shared: Some(shared) }, job);
-        let mut backoff = Backoff::new();
-        while shared.finished.0.load(Ordering::Acquire) < self.workers.len() {
-            backoff.wait();
-        }
+        // SAFETY: only the lifetime changes. Workers use the pointer between coming in and leaving; this function does not
+        // return, nor unwind, before all that came in have left.
+        let pointer: Closure = unsafe { std::mem::transmute(pointer) };
+        // SAFETY: `busy` makes this the only caller, and the gate is closed and everybody has left.
+        unsafe { *shared.closure.0.get() = Some(pointer) };
+        let come = self.gather();
+        shared.work(Member { rank: 0, size: come + 1, shared: Some(shared) }, job);
+        shared.gate.wait_until_left(come);
         let failed = shared.failed.swap(false, Ordering::Relaxed);
         let panic = if failed { lock(&shared.panic).take() } else { None };
         if failed {
@@ -216,36 +226,71 @@ impl Team {
             resume_unwind(panic);
         }
     }
+
+    /// Opens the gate, waits a little for those who can be expected, and closes it; how many workers have come.
+    fn gather(&self) -> usize {
+        let shared = &*self.shared;
+        let all = self.workers.len();
+        let expected = (self.came.load(Ordering::Relaxed) + shared.gate.late()).min(all);
+        shared.gate.open();
+        let mut patience = PATIENCE;
+        for ((_, thread), parked) in self.workers.iter().zip(&shared.parked) {
+            if parked.0.load(Ordering::SeqCst) {
+                thread.unpark();
+                patience = PATIENCE_WITH_PARKED;
+            }
+        }
+        if self.patient {
+            let mut backoff = Backoff::new();
+            while shared.gate.come() < all {
+                backoff.wait();
+            }
+        } else if shared.gate.come() < expected {
+            let started = Instant::now();
+            while shared.gate.come() < expected && started.elapsed() < patience {
+                std::hint::spin_loop();
+            }
+        }
+        let come = shared.gate.close();
+        self.came.store(come, Ordering::Relaxed);
+        come
+    }
 }
 
 /// The life of a worker.
 fn serve(shared: &Shared, worker: usize) {
-    let mut seen = 0;
+    let mut seen = Job::default();
     loop {
-        wait_for_job(shared, worker, seen);
+        seen = wait_for_job(shared, worker, seen);
         if shared.stop.load(Ordering::Relaxed) {
             return;
         }
-        seen += 1;
-        let job = lock(&shared.job).expect("a job is set before it is announced");
-        // SAFETY: `run_together` keeps the closure alive until this worker has counted itself below.
-        let job = unsafe { &*job.0 };
-        let size = shared.size.load(Ordering::Relaxed);
-        shared.work(Member { rank: worker + 1, size, shared: Some(shared) }, job);
-        shared.finished.0.fetch_add(1, Ordering::Release);
+        let Some(before) = shared.gate.enter(seen) else { continue };
+        let come = shared.gate.wait_until_closed();
+        // In a full team every worker always has the same rank: what it computed last is still in its cache.
+        let full = come == shared.workers.load(Ordering::Relaxed);
+        let rank = if full { worker + 1 } else { before + 1 };
+        // SAFETY: this worker has come in and not left, so nobody writes the cell, and `run_together` keeps the closure alive.
+        let job = unsafe { &*(*shared.closure.0.get()).expect("a closure is set before the gate opens") };
+        shared.work(Member { rank, size: come + 1, shared: Some(shared) }, job);
+        shared.gate.leave();
     }
 }
 
-fn wait_for_job(shared: &Shared, worker: usize, seen: usize) {
+fn wait_for_job(shared: &Shared, worker: usize, seen: Job) -> Job {
     let parked = &shared.parked[worker].0;
     let mut backoff = Backoff::new();
-    while shared.jobs.0.load(Ordering::Acquire) == seen {
+    loop {
+        let job = shared.gate.job(Ordering::Acquire);
+        if job != seen {
+            return job;
+        }
         if backoff.rounds() < ROUNDS_BEFORE_PARKING {
             backoff.wait();
             continue;
         }
         parked.store(true, Ordering::SeqCst);
-        if shared.jobs.0.load(Ordering::SeqCst) == seen {
+        if shared.gate.job(Ordering::SeqCst) == seen {
             std::thread::park();
         }
         parked.store(false, Ordering::SeqCst);
@@ -255,7 +300,7 @@ fn wait_for_job(shared: &Shared, worker: usize, seen: usize) {
 impl Drop for Team {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        self.shared.jobs.0.fetch_add(1, Ordering::SeqCst);
+        self.shared.gate.open();
         for (handle, thread) in self.workers.drain(..) {
             thread.unpark();
             // A worker catches panics; there is nothing to pass on.
@@ -305,10 +350,17 @@ impl Drop for Lease {
 mod tests {
     use super::*;
 
+    /// A team that waits for all its workers, on any machine.
+    fn patient(size: usize) -> Team {
+        let mut team = Team::new(size);
+        team.patient = true;
+        team
+    }
+
     #[test]
     fn every_member_runs_once() {
         for size in [1, 2, 3, 8] {
-            let team = Lease::new(size);
+            let team = patient(size);
             let runs: Vec<AtomicUsize> = (0..size).map(|_| AtomicUsize::new(0)).collect();
             for _ in 0..1000 {
                 team.run(|member| {
@@ -320,11 +372,35 @@ mod tests {
         }
     }
 
+    /// However many come: ranks 0 to size − 1, each once.
+    #[test]
+    fn those_who_come_share_the_work() {
+        let size = 8;
+        let mut team = Team::new(size);
+        team.patient = false;
+        let mut sizes = [0; 9];
+        for _ in 0..2000 {
+            let runs: Vec<AtomicUsize> = (0..size).map(|_| AtomicUsize::new(0)).collect();
+            let seen = AtomicUsize::new(0);
+            team.run(|member| {
+                member.barrier();
+                runs[member.rank()].fetch_add(1, Ordering::Relaxed);
+                seen.store(member.size(), Ordering::Relaxed);
+            });
+            let seen = seen.into_inner();
+            assert!((1..=size).contains(&seen));
+            let counts: Vec<usize> = runs.into_iter().map(AtomicUsize::into_inner).collect();
+            assert!((0..size).all(|rank| counts[rank] == usize::from(rank < seen)), "{counts:?}");
+            sizes[seen] += 1;
+        }
+        println!("jobs by size of the team: {sizes:?}");
+    }
+
     /// Each round every member writes its own cell and, after the barrier, reads everybody's.
     #[test]
     fn nobody_passes_a_barrier_early() {
         let size = 4;
-        let team = Lease::new(size);
+        let team = patient(size);
         let cells: Vec<AtomicUsize> = (0..size).map(|_| AtomicUsize::new(0)).collect();
         team.run(|member| {
             for round in 1..=500 {
@@ -340,7 +416,7 @@ mod tests {
     #[test]
     fn progress_is_waited_for() {
         let (size, rounds) = (8, 200);
-        let team = Lease::new(size);
+        let team = patient(size);
         let progress = Progress::new(size);
         let value = AtomicUsize::new(0);
         team.run(|member| {
@@ -370,7 +446,7 @@ mod tests {
 
     #[test]
     fn nested_and_shared_use_run_alone() {
-        let team = Lease::new(3);
+        let team = patient(3);
         let inner = AtomicUsize::new(0);
         team.run(|_| {
             team.run(|member| {
@@ -384,7 +460,7 @@ mod tests {
 
     #[test]
     fn a_panic_comes_out_and_the_team_lives_on() {
-        let team = Lease::new(4);
+        let team = patient(4);
         for culprit in 0..4 {
             let result = catch_unwind(AssertUnwindSafe(|| {
                 team.run(|member| {
@@ -411,7 +487,7 @@ mod tests {
         let total: usize = (0..32)
             .into_par_iter()
             .map(|_| {
-                let team = Lease::new(3);
+                let team = patient(3);
                 let sum = AtomicUsize::new(0);
                 for _ in 0..20 {
                     team.run(|member| {
@@ -427,7 +503,7 @@ mod tests {
 
     #[test]
     fn parked_workers_wake_up() {
-        let team = Lease::new(2);
+        let team = patient(2);
         for _ in 0..5 {
             std::thread::sleep(std::time::Duration::from_millis(20));
             let ranks = AtomicUsize::new(0);

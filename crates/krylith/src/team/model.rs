@@ -1,10 +1,12 @@
-//! Models of the barrier and the progress counters for two members, run through every interleaving by `loom` (with three,
+//! Models of the gate, the barrier and the progress counters for two members, run through every interleaving by `loom` (with three,
 //! two that wait give way to each other without end, which `loom` cannot tell from a deadlock):
 //! `RUSTFLAGS="--cfg loom" cargo test --release -p krylith --lib team::model`.
 
+use super::gate::{Gate, Job};
 use super::{Barrier, Progress};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
+use loom::sync::atomic::Ordering;
 use loom::thread;
 
 /// Data that the synchronisation under test must protect: loom reports any access that is not ordered.
@@ -78,5 +80,46 @@ fn what_was_written_before_an_announcement_is_seen_by_who_waits_for_it() {
         cells[1].set(9);
         progress.announce(0, 1);
         other.join().unwrap();
+    });
+}
+
+/// A caller that does not wait at all: the worker comes in or is late, and never touches what the caller has taken back.
+#[test]
+fn who_comes_in_reads_what_the_caller_wrote_and_the_caller_what_it_left() {
+    loom::model(|| {
+        let shared = Arc::new((Gate::default(), [Cell::new(), Cell::new()]));
+        let worker = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let (gate, cells) = &*shared;
+                let mut seen = Job::default();
+                let mut done = 0;
+                while done < 2 {
+                    let job = gate.job(Ordering::Acquire);
+                    if job == seen {
+                        thread::yield_now();
+                        continue;
+                    }
+                    done = job.number();
+                    seen = job;
+                    if gate.enter(job).is_some() {
+                        assert_eq!(gate.wait_until_closed(), 1);
+                        cells[1].set(cells[0].get());
+                        gate.leave();
+                    }
+                }
+            })
+        };
+        let (gate, cells) = &*shared;
+        for round in 1..=2 {
+            cells[0].set(round);
+            gate.open();
+            let come = gate.close();
+            gate.wait_until_left(come);
+            if come == 1 {
+                assert_eq!(cells[1].get(), round);
+            }
+        }
+        worker.join().unwrap();
     });
 }

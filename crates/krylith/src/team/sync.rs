@@ -1,9 +1,9 @@
 //! The atomics of the team: the standard ones, or `loom`'s when a model of them is checked.
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicUsize, Ordering};
+pub(crate) use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicUsize, Ordering};
+pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Two lines of cache: what one thread writes does not slow down what another one reads.
 #[repr(align(128))]
