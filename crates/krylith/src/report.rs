@@ -95,6 +95,12 @@ pub struct Report {
     pub preconditioner_nnz: usize,
     /// Bytes of the preconditioner.
     pub preconditioner_bytes: usize,
+    /// Bytes of everything that the solve holds besides A, b and x, as foreseen from the pattern, plans not counted.
+    pub predicted_bytes: usize,
+    /// Bytes that it held.
+    pub bytes: usize,
+    /// In which order the rows were taken, and why.
+    pub layout: String,
     /// How triangular sweeps are divided, and why: forward and backward.
     pub schedule: Option<[String; 2]>,
     /// What was tried and failed, in order.

@@ -18,5 +18,6 @@ pub use pattern::Pattern;
 pub(crate) use pattern::check_dimensions;
 pub use permutation::Permutation;
 pub(crate) use scatter::Parts;
+pub(crate) use spmv::part_by_work;
 pub use summary::{Bin, Diagonal, Summary};
 pub use symmetry::{Mirror, Symmetry, Triangle};

@@ -17,13 +17,18 @@ use std::any::TypeId;
 use std::ops::Range;
 
 /// A member's rows: a share of entries and rows, cut at multiples of [`CHUNK`].
-pub(crate) fn part_of_rows(row_ptr: &[usize], member: &Member<'_>) -> Range<usize> {
-    let n = row_ptr.len() - 1;
+fn part_of_rows(row_ptr: &[usize], member: &Member<'_>) -> Range<usize> {
+    part_by_work(row_ptr.len() - 1, member, |row| row_ptr[row] + row)
+}
+
+/// A member's share of `n` rows, cut at multiples of [`CHUNK`]; `work_before` is the work of all rows before one.
+pub(crate) fn part_by_work(
+    n: usize,
+    member: &Member<'_>,
+    work_before: impl Fn(usize) -> usize,
+) -> Range<usize> {
     let chunks = n.div_ceil(CHUNK);
-    let work = |chunk: usize| {
-        let row = (chunk * CHUNK).min(n);
-        row_ptr[row] + row
-    };
+    let work = |chunk: usize| work_before((chunk * CHUNK).min(n));
     let bound = |rank: usize| {
         let wanted = (work(chunks) as u128 * rank as u128 / member.size() as u128) as usize;
         let (mut low, mut high) = (0, chunks);

@@ -17,12 +17,12 @@ use crate::matrix::Pattern;
 use std::sync::Arc;
 
 /// `Err(PatternChanged)` unless both are the same pattern; the same allocation is recognised at once.
-fn require_pattern(analyzed: &Arc<Pattern>, given: &Arc<Pattern>) -> Result<(), SetupError> {
+pub(crate) fn require_pattern(analyzed: &Arc<Pattern>, given: &Arc<Pattern>) -> Result<(), SetupError> {
     if Arc::ptr_eq(analyzed, given) || analyzed == given { Ok(()) } else { Err(SetupError::PatternChanged) }
 }
 
 /// `Err(MissingDiagonal)` with the smallest row that has no diagonal entry.
-fn require_diagonal(pattern: &Pattern) -> Result<(), SetupError> {
+pub(crate) fn require_diagonal(pattern: &Pattern) -> Result<(), SetupError> {
     use rayon::prelude::*;
     pattern.require_square()?;
     match (0..pattern.nrows()).into_par_iter().find_first(|&i| pattern.find(i, i).is_none()) {

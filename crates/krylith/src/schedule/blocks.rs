@@ -57,7 +57,13 @@ impl Blocks {
     }
 
     /// Lists, waits and the predicted time, from the owner of each block and the order in which blocks can run.
-    fn connect(starts: &[usize], graph: &Graph, owner: &[u32], order: &[u32], threads: usize) -> Self {
+    pub(super) fn connect(
+        starts: &[usize],
+        graph: &Graph,
+        owner: &[u32],
+        order: &[u32],
+        threads: usize,
+    ) -> Self {
         let count = graph.work.len();
         let mut result = Blocks {
             lists: vec![Vec::new(); threads],
@@ -136,14 +142,28 @@ impl Blocks {
         base: usize,
         mut row: impl FnMut(usize),
     ) {
+        self.go_blocks(member, progress, base, |block| {
+            for position in block {
+                row(rows.at(position));
+            }
+        });
+    }
+
+    /// Calls `run` on a member's blocks, each after the blocks it needs.
+    #[inline]
+    pub(super) fn go_blocks(
+        &self,
+        member: &Member<'_>,
+        progress: &Progress,
+        base: usize,
+        mut run: impl FnMut(Range<usize>),
+    ) {
         let mut waits = self.waits[member.rank()].iter();
         for (k, block) in self.lists[member.rank()].iter().enumerate() {
             for wait in waits.by_ref().take(block.waits as usize) {
                 member.wait_for(progress, wait.member as usize, base + wait.count as usize);
             }
-            for position in block.start as usize..=block.end as usize {
-                row(rows.at(position));
-            }
+            run(block.start as usize..block.end as usize + 1);
             progress.announce(member.rank(), base + k + 1);
         }
         // A shorter list ends at the same count: the next run begins from there.
@@ -172,7 +192,7 @@ fn cut(pattern: &Pattern, rows: Rows, least: usize) -> Vec<usize> {
 }
 
 /// Which blocks need which.
-struct Graph {
+pub(super) struct Graph {
     /// Nanoseconds of each block.
     work: Vec<f64>,
     pointer: Vec<usize>,
@@ -211,6 +231,11 @@ impl Graph {
                 (entries as f64 * cost::ENTRY + range.len() as f64 * cost::ROW, blocks)
             })
             .collect();
+        Self::from_needs(found)
+    }
+
+    /// From the nanoseconds of each block and the blocks that it needs, increasing.
+    pub(super) fn from_needs(found: Vec<(f64, Vec<u32>)>) -> Self {
         let mut graph = Graph { work: Vec::new(), pointer: vec![0], needed: Vec::new() };
         for (work, blocks) in found {
             graph.work.push(work);

@@ -3,8 +3,10 @@
 mod blocks;
 mod levels;
 mod plan;
+mod slices;
 mod wavefront;
 
 pub(crate) use plan::PlanScratch;
 pub use plan::{Plan, Schedule};
+pub(crate) use slices::SlicePlan;
 pub use wavefront::Wavefronts;

@@ -39,6 +39,10 @@ pub(super) mod cost {
     pub(in crate::schedule) const ROW_OUT_OF_ORDER: f64 = 8.0;
     /// A meeting of all members, for each of them.
     pub(in crate::schedule) const BARRIER: f64 = 150.0;
+    /// A strip of eight entries in a slice, streamed from memory.
+    pub(in crate::schedule) const STRIP: f64 = 5.0;
+    /// A slice of eight rows.
+    pub(in crate::schedule) const SLICE: f64 = 2.0;
     /// Waiting for one other member.
     pub(in crate::schedule) const WAIT: f64 = 120.0;
 }
@@ -92,6 +96,19 @@ impl Rows {
 pub(crate) struct PlanScratch {
     progress: Progress,
     base: usize,
+}
+
+impl PlanScratch {
+    pub(super) fn new(members: usize) -> Self {
+        PlanScratch { progress: Progress::new(members), base: 0 }
+    }
+
+    /// The counters, and the count from which a run that raises them by `count` begins.
+    pub(super) fn advance(&mut self, count: usize) -> (&Progress, usize) {
+        let base = self.base;
+        self.base += count;
+        (&self.progress, base)
+    }
 }
 
 impl Plan {
@@ -168,16 +185,14 @@ impl Plan {
 
     pub(crate) fn scratch(&self) -> PlanScratch {
         let members = if matches!(self.form, Form::Blocks(_)) { self.threads } else { 0 };
-        PlanScratch { progress: Progress::new(members), base: 0 }
+        PlanScratch::new(members)
     }
 
     /// Before every run: the counts from which this run's progress goes up.
     pub(crate) fn begin<'s>(&self, scratch: &'s mut PlanScratch) -> Run<'_, 's> {
-        let base = scratch.base;
-        if let Form::Blocks(b) = &self.form {
-            scratch.base += b.longest_list();
-        }
-        Run { plan: self, progress: &scratch.progress, base }
+        let blocks = if let Form::Blocks(b) = &self.form { b.longest_list() } else { 0 };
+        let (progress, base) = scratch.advance(blocks);
+        Run { plan: self, progress, base }
     }
 }
 

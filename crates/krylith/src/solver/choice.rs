@@ -22,6 +22,29 @@ pub enum Method {
     Minres,
 }
 
+impl Method {
+    /// Vectors that its workspace stores.
+    pub fn vectors(self) -> usize {
+        match self {
+            Method::Cg => 4,
+            Method::Auto | Method::BiCgStab | Method::Minres => 7,
+            Method::Gmres(restart) => restart + 2,
+            Method::Fgmres(restart) => 2 * restart + 1,
+        }
+    }
+}
+
+/// In which order a solve takes the rows of the matrix. Any order gives the same answer up to rounding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Layout {
+    /// By wavefront in slices of eight where an incomplete factor gains from it, as given otherwise.
+    #[default]
+    Auto,
+    /// As given.
+    Rows,
+}
+
 /// A preconditioner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

@@ -17,9 +17,10 @@
 
 mod certify;
 mod choice;
+mod engine;
 mod prepared;
 
-pub use choice::{Method, Preconditioning, UnknownName};
+pub use choice::{Layout, Method, Preconditioning, UnknownName};
 pub use prepared::Prepared;
 
 use crate::error::SolveError;
@@ -34,6 +35,7 @@ pub struct Solver {
     method: Method,
     preconditioner: Preconditioning,
     schedule: Schedule,
+    layout: Layout,
     threads: Option<usize>,
     rtol: f64,
     atol: f64,
@@ -46,6 +48,7 @@ impl Default for Solver {
             method: Method::Auto,
             preconditioner: Preconditioning::Auto,
             schedule: Schedule::Auto,
+            layout: Layout::Auto,
             threads: None,
             rtol: 1e-8,
             atol: 0.0,
@@ -89,6 +92,12 @@ impl Solver {
     /// How triangular sweeps are divided among threads.
     pub fn schedule(mut self, schedule: Schedule) -> Self {
         self.schedule = schedule;
+        self
+    }
+
+    /// In which order rows are taken.
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.layout = layout;
         self
     }
 

@@ -3,21 +3,17 @@
 use super::Solver;
 use super::certify::{Certifier, Ended};
 use super::choice::{Method, Preconditioning};
+use super::engine::{Engine, Site, Told, as_matrix};
 use crate::error::{SetupError, SolveError};
-use crate::krylov::{BiCgStab, Cg, Fgmres, Finish, Gmres, Minres, System};
 use crate::matrix::{Csr, Summary};
 use crate::observe::Observer;
-use crate::operator::{DynPreconditioner, Identity, LinearOperator, Preconditioner, Recipe, Symbolic};
-use crate::precond::{Ic0, Ilu0, Jacobi};
+use crate::operator::LinearOperator;
 use crate::report::{Outcome, Recovery, Report, Seconds};
 use crate::space::Threads;
-use crate::stop::StoppingCriterion;
-use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
 type Space = Threads<f64>;
-type Factor = DynPreconditioner<Space, Csr<f64>>;
 
 /// Everything a solve needs but A, b and x.
 ///
@@ -38,67 +34,11 @@ pub struct Prepared<A: LinearOperator<Space>> {
     options: Solver,
     space: Arc<Space>,
     method: Method,
-    factor: Built,
-    workspace: Workspace<A>,
+    engine: Engine<A>,
+    told: Told,
     choice: String,
     recovery: Vec<Recovery>,
     seconds: Seconds,
-}
-
-/// A preconditioner and what is told of it.
-struct Built {
-    m: Factor,
-    kind: Preconditioning,
-    nnz: usize,
-    bytes: usize,
-    schedule: Option<[String; 2]>,
-}
-
-impl Built {
-    fn none(n: usize) -> Self {
-        let m = Factor::new(Identity::new(n));
-        Built { m, kind: Preconditioning::None, nnz: 0, bytes: 0, schedule: None }
-    }
-}
-
-enum Workspace<A: LinearOperator<Space>> {
-    Cg(Cg<Space, A, Factor>),
-    BiCgStab(BiCgStab<Space, A, Factor>),
-    Gmres(Gmres<Space, A, Factor>),
-    Fgmres(Fgmres<Space, A, Factor>),
-    Minres(Minres<Space, A, Factor>),
-}
-
-impl<A: LinearOperator<Space>> Workspace<A> {
-    fn new(method: Method, system: System<'_, Space, A, Factor>) -> Result<Self, SolveError> {
-        Ok(match method {
-            Method::Cg => Workspace::Cg(Cg::new(system)?),
-            Method::Gmres(restart) => Workspace::Gmres(Gmres::new(system, restart)?),
-            Method::Fgmres(restart) => Workspace::Fgmres(Fgmres::new(system, restart)?),
-            Method::Minres => Workspace::Minres(Minres::new(system)?),
-            Method::BiCgStab | Method::Auto => Workspace::BiCgStab(BiCgStab::new(system)?),
-        })
-    }
-
-    /// Runs the method; `again` after the residual was found to have drifted.
-    fn run(
-        &mut self,
-        again: bool,
-        system: System<'_, Space, A, Factor>,
-        b: &Vec<f64>,
-        x: &mut Vec<f64>,
-        stop: &mut impl StoppingCriterion<f64>,
-        observer: &mut impl Observer<f64>,
-    ) -> Result<Finish<f64>, crate::BackendError> {
-        match self {
-            Workspace::Cg(w) if again => w.resume(system, b, x, stop, observer),
-            Workspace::Cg(w) => w.solve(system, b, x, stop, observer),
-            Workspace::BiCgStab(w) => w.solve(system, b, x, stop, observer),
-            Workspace::Gmres(w) => w.solve(system, b, x, stop, observer),
-            Workspace::Fgmres(w) => w.solve(system, b, x, stop, observer),
-            Workspace::Minres(w) => w.solve(system, b, x, stop, observer),
-        }
-    }
 }
 
 impl Solver {
@@ -118,14 +58,14 @@ impl Solver {
         let mut seconds = Seconds { analyze: started.elapsed().as_secs_f64(), ..Seconds::default() };
         let mut recovery = Vec::new();
         let automatic = self.preconditioner == Preconditioning::Auto;
-        let factor = self.build(&space, matrix, wanted, automatic, &mut recovery, &mut seconds)?;
-        let workspace = Workspace::new(method, System { space: &space, a, m: &factor.m })?;
+        let site = Site { options: self, space: &space, a, matrix, method };
+        let (engine, told) = build(&site, wanted, automatic, &mut recovery, &mut seconds)?;
         Ok(Prepared {
             options: self.clone(),
             space: Arc::new(space),
             method,
-            factor,
-            workspace,
+            engine,
+            told,
             choice,
             recovery,
             seconds,
@@ -159,89 +99,35 @@ impl Solver {
         };
         (method, preconditioner, format!("{method} with {preconditioner}: the matrix is {why}"))
     }
-
-    /// Builds the preconditioner; if the choice is ours, Jacobi follows a bad pivot and none a zero on the diagonal.
-    fn build(
-        &self,
-        space: &Space,
-        matrix: &Csr<f64>,
-        wanted: Preconditioning,
-        automatic: bool,
-        recovery: &mut Vec<Recovery>,
-        seconds: &mut Seconds,
-    ) -> Result<Built, SolveError> {
-        let mut wanted = wanted;
-        loop {
-            match self.build_one(space, matrix, wanted, seconds) {
-                Ok(built) => return Ok(built),
-                Err(error) => {
-                    let (row, value) = match error {
-                        SetupError::BadPivot { row, value } => (Some(row), Some(value)),
-                        SetupError::MissingDiagonal { row } => (Some(row), None),
-                        other => return Err(other.into()),
-                    };
-                    if !automatic {
-                        return Err(error.into());
-                    }
-                    let next = match wanted {
-                        Preconditioning::Ic0 | Preconditioning::Ilu0 => Preconditioning::Jacobi,
-                        _ => Preconditioning::None,
-                    };
-                    let failed = format!("{wanted}: {error}");
-                    recovery.push(Recovery { failed, row, value, action: format!("{next} instead") });
-                    wanted = next;
-                }
-            }
-        }
-    }
-
-    fn build_one(
-        &self,
-        space: &Space,
-        matrix: &Csr<f64>,
-        kind: Preconditioning,
-        seconds: &mut Seconds,
-    ) -> Result<Built, SetupError> {
-        let schedule = self.schedule;
-        let why = |(down, up): (&crate::schedule::Plan, &crate::schedule::Plan)| {
-            Some([down.why().to_owned(), up.why().to_owned()])
-        };
-        let (m, nnz, bytes, schedule) = match kind {
-            Preconditioning::None | Preconditioning::Auto => return Ok(Built::none(matrix.nrows())),
-            Preconditioning::Jacobi => {
-                let f = timed(&Jacobi, space, matrix, seconds)?;
-                let (nnz, bytes) = (matrix.nrows(), f.bytes());
-                (Factor::new(f), nnz, bytes, None)
-            }
-            Preconditioning::Ic0 => {
-                let f = timed(&Ic0 { schedule }, space, matrix, seconds)?;
-                let (nnz, bytes, plans) = (f.nnz(), f.bytes(), why(f.plans()));
-                (Factor::new(f), nnz, bytes, plans)
-            }
-            Preconditioning::Ilu0 => {
-                let f = timed(&Ilu0 { schedule }, space, matrix, seconds)?;
-                let (nnz, bytes, plans) = (f.nnz(), f.bytes(), why(f.plans()));
-                (Factor::new(f), nnz, bytes, plans)
-            }
-        };
-        Ok(Built { m, kind, nnz, bytes, schedule })
-    }
 }
 
-/// Analyzes and factors, adding up the seconds.
-fn timed<R: Recipe<Space, Csr<f64>>>(
-    recipe: &R,
-    space: &Space,
-    matrix: &Csr<f64>,
+/// Builds the preconditioner; if the choice is ours, Jacobi follows a bad pivot and none a zero on the diagonal.
+fn build<A: LinearOperator<Space> + 'static>(
+    site: &Site<'_, A>,
+    wanted: Preconditioning,
+    automatic: bool,
+    recovery: &mut Vec<Recovery>,
     seconds: &mut Seconds,
-) -> Result<<R::Symbolic as Symbolic<Space, Csr<f64>>>::Factor, SetupError> {
-    let started = Instant::now();
-    let symbolic = recipe.analyze(space, matrix);
-    seconds.analyze += started.elapsed().as_secs_f64();
-    let started = Instant::now();
-    let factor = symbolic?.factor(space, matrix);
-    seconds.factor += started.elapsed().as_secs_f64();
-    factor
+) -> Result<(Engine<A>, Told), SolveError> {
+    let mut wanted = wanted;
+    loop {
+        let error = match Engine::new(site, wanted, seconds) {
+            Err(SolveError::Setup(error)) if automatic => error,
+            done => return done,
+        };
+        let (row, value) = match error {
+            SetupError::BadPivot { row, value } => (Some(row), Some(value)),
+            SetupError::MissingDiagonal { row } => (Some(row), None),
+            other => return Err(other.into()),
+        };
+        let next = match wanted {
+            Preconditioning::Ic0 | Preconditioning::Ilu0 => Preconditioning::Jacobi,
+            _ => Preconditioning::None,
+        };
+        let failed = format!("{wanted}: {error}");
+        recovery.push(Recovery { failed, row, value, action: format!("{next} instead") });
+        wanted = next;
+    }
 }
 
 fn infinity_norm(a: &Csr<f64>) -> f64 {
@@ -254,7 +140,7 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
     /// Takes over the values of a matrix of the same pattern; allocates nothing.
     pub fn refactor(&mut self, matrix: &Csr<f64>) -> Result<(), SetupError> {
         let started = Instant::now();
-        self.factor.m.refactor(&self.space, matrix)?;
+        self.engine.refactor(&self.space, matrix)?;
         self.seconds = Seconds { analyze: 0.0, factor: started.elapsed().as_secs_f64(), solve: 0.0 };
         Ok(())
     }
@@ -284,19 +170,19 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
             let failed = format!("{}: {}", self.method, ended.what);
             let with = if none { "none" } else { "the same preconditioner" };
             recovery.push(Recovery { failed, row: None, value: None, action: format!("{next} with {with}") });
-            if none {
-                self.factor = Built::none(b.len());
-            }
             if !x.iter().all(|x| x.is_finite()) {
                 x.fill(0.0);
             }
             self.method = next;
-            self.workspace = Workspace::new(next, System { space: &*self.space, a, m: &self.factor.m })?;
+            if none {
+                (self.engine, self.told) = Engine::without(&self.space, a, next)?;
+            } else {
+                self.engine.change_method(&self.space, a, next)?;
+            }
             ended = self.iterate(a, &b, x, &mut certifier, observer)?;
         }
         let seconds = Seconds { solve: started.elapsed().as_secs_f64(), ..self.seconds };
-        let matrix = (a as &dyn Any).downcast_ref::<Csr<f64>>();
-        let backward_error = matrix.map(|a| certifier.backward_error(infinity_norm(a), x, &b));
+        let backward_error = as_matrix(a).map(|a| certifier.backward_error(infinity_norm(a), x, &b));
         Ok(self.report(ended, certifier, recovery, seconds, backward_error))
     }
 
@@ -309,11 +195,12 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
         certifier: &mut Certifier<'_, A>,
         observer: &mut impl Observer<f64>,
     ) -> Result<Ended, SolveError> {
-        let system = System { space: &*self.space, a, m: &self.factor.m };
+        self.engine.begin(&self.space, a, b, x)?;
         let mut again = false;
         loop {
-            let finish = certifier
-                .watch(observer, |stop, observer| self.workspace.run(again, system, b, x, stop, observer))?;
+            let finish = certifier.watch(observer, |stop, observer| {
+                self.engine.run(again, &self.space, a, b, x, stop, observer)
+            })?;
             match certifier.judge(finish, b, x)? {
                 Some(ended) => return Ok(ended),
                 None => again = true,
@@ -332,7 +219,7 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
         Report {
             outcome: ended.outcome,
             solver: self.method.to_string(),
-            preconditioner: self.factor.kind.to_string(),
+            preconditioner: self.told.kind.to_string(),
             choice: self.choice.clone(),
             threads: self.space.threads(),
             iterations: certifier.iterations(),
@@ -340,9 +227,12 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
             backward_error,
             residual_replacements: certifier.replacements(),
             history: certifier.into_history(),
-            preconditioner_nnz: self.factor.nnz,
-            preconditioner_bytes: self.factor.bytes,
-            schedule: self.factor.schedule.clone(),
+            preconditioner_nnz: self.told.nnz,
+            preconditioner_bytes: self.told.bytes,
+            predicted_bytes: self.told.predicted,
+            bytes: self.told.held,
+            layout: self.told.layout.clone(),
+            schedule: self.told.schedule.clone(),
             recovery,
             seconds,
         }

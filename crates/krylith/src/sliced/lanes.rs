@@ -1,0 +1,226 @@
+//! Eight numbers at once, on three kinds of processors.
+//!
+//! Every operation rounds each lane by itself and none is fused, so all three give the same bits. Methods are inlined into
+//! functions that are compiled for the instruction set; see `kernels`.
+#![allow(unsafe_code)]
+
+use super::LANES;
+
+/// An instruction set: eight lanes of `f64`.
+pub(super) trait Lanes: Copy {
+    /// Eight numbers.
+    type Pack: Copy;
+
+    /// Eight numbers from memory.
+    ///
+    /// # Safety
+    /// `from` may be read for eight numbers; the processor has the instructions.
+    unsafe fn load(from: *const f64) -> Self::Pack;
+
+    /// Lane l from `from + l` where bit l of the mask is set, zero elsewhere; nothing else is touched.
+    ///
+    /// # Safety
+    /// The lanes in the mask may be read; the processor has the instructions.
+    unsafe fn load_some(mask: u8, from: *const f64) -> Self::Pack;
+
+    /// Eight numbers to memory.
+    ///
+    /// # Safety
+    /// `to` may be written for eight numbers; the processor has the instructions.
+    unsafe fn store(to: *mut f64, pack: Self::Pack);
+
+    /// # Safety
+    /// The processor has the instructions.
+    unsafe fn add(a: Self::Pack, b: Self::Pack) -> Self::Pack;
+
+    /// # Safety
+    /// The processor has the instructions.
+    unsafe fn sub(a: Self::Pack, b: Self::Pack) -> Self::Pack;
+
+    /// # Safety
+    /// The processor has the instructions.
+    unsafe fn mul(a: Self::Pack, b: Self::Pack) -> Self::Pack;
+
+    /// # Safety
+    /// The processor has the instructions.
+    unsafe fn zero() -> Self::Pack;
+}
+
+/// Any processor.
+#[derive(Clone, Copy)]
+pub(super) struct Plain;
+
+#[inline(always)]
+fn each(f: impl Fn(usize) -> f64) -> [f64; LANES] {
+    std::array::from_fn(f)
+}
+
+impl Lanes for Plain {
+    type Pack = [f64; LANES];
+
+    #[inline(always)]
+    unsafe fn load(from: *const f64) -> Self::Pack {
+        // SAFETY: by the caller's promise.
+        unsafe { from.cast::<[f64; LANES]>().read_unaligned() }
+    }
+
+    #[inline(always)]
+    unsafe fn load_some(mask: u8, from: *const f64) -> Self::Pack {
+        if mask == u8::MAX {
+            // SAFETY: all lanes may be read.
+            return unsafe { Self::load(from) };
+        }
+        // SAFETY: only lanes in the mask are read; the pointer of the others may be anywhere and is not used.
+        each(|l| if mask >> l & 1 == 1 { unsafe { *from.wrapping_add(l) } } else { 0.0 })
+    }
+
+    #[inline(always)]
+    unsafe fn store(to: *mut f64, pack: Self::Pack) {
+        // SAFETY: by the caller's promise.
+        unsafe { to.cast::<[f64; LANES]>().write_unaligned(pack) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: Self::Pack, b: Self::Pack) -> Self::Pack {
+        each(|l| a[l] + b[l])
+    }
+
+    #[inline(always)]
+    unsafe fn sub(a: Self::Pack, b: Self::Pack) -> Self::Pack {
+        each(|l| a[l] - b[l])
+    }
+
+    #[inline(always)]
+    unsafe fn mul(a: Self::Pack, b: Self::Pack) -> Self::Pack {
+        each(|l| a[l] * b[l])
+    }
+
+    #[inline(always)]
+    unsafe fn zero() -> Self::Pack {
+        [0.0; LANES]
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86::{Avx2, Avx512};
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::Lanes;
+    use std::arch::x86_64::*;
+
+    /// AVX-512 F and VL.
+    #[derive(Clone, Copy)]
+    pub(in crate::sliced) struct Avx512;
+
+    // SAFETY of every block: the caller promises the instructions and the memory; masked loads touch the lanes in the mask only.
+    #[allow(clippy::undocumented_unsafe_blocks)]
+    impl Lanes for Avx512 {
+        type Pack = __m512d;
+
+        #[inline(always)]
+        unsafe fn load(from: *const f64) -> __m512d {
+            unsafe { _mm512_loadu_pd(from) }
+        }
+
+        #[inline(always)]
+        unsafe fn load_some(mask: u8, from: *const f64) -> __m512d {
+            unsafe { _mm512_maskz_loadu_pd(mask, from) }
+        }
+
+        #[inline(always)]
+        unsafe fn store(to: *mut f64, pack: __m512d) {
+            unsafe { _mm512_storeu_pd(to, pack) }
+        }
+
+        #[inline(always)]
+        unsafe fn add(a: __m512d, b: __m512d) -> __m512d {
+            unsafe { _mm512_add_pd(a, b) }
+        }
+
+        #[inline(always)]
+        unsafe fn sub(a: __m512d, b: __m512d) -> __m512d {
+            unsafe { _mm512_sub_pd(a, b) }
+        }
+
+        #[inline(always)]
+        unsafe fn mul(a: __m512d, b: __m512d) -> __m512d {
+            unsafe { _mm512_mul_pd(a, b) }
+        }
+
+        #[inline(always)]
+        unsafe fn zero() -> __m512d {
+            unsafe { _mm512_setzero_pd() }
+        }
+    }
+
+    /// AVX2: two times four lanes.
+    #[derive(Clone, Copy)]
+    pub(in crate::sliced) struct Avx2;
+
+    /// Bit l of the number as the sign of lane l.
+    const MASKS: [[i64; 4]; 16] = {
+        let mut masks = [[0i64; 4]; 16];
+        let mut m = 0;
+        while m < 16 {
+            let mut l = 0;
+            while l < 4 {
+                masks[m][l] = -((m as i64 >> l) & 1);
+                l += 1;
+            }
+            m += 1;
+        }
+        masks
+    };
+
+    // SAFETY of every block: the caller promises the instructions and the memory; masked loads touch the lanes in the mask only.
+    #[allow(clippy::undocumented_unsafe_blocks)]
+    impl Lanes for Avx2 {
+        type Pack = (__m256d, __m256d);
+
+        #[inline(always)]
+        unsafe fn load(from: *const f64) -> Self::Pack {
+            unsafe { (_mm256_loadu_pd(from), _mm256_loadu_pd(from.add(4))) }
+        }
+
+        #[inline(always)]
+        unsafe fn load_some(mask: u8, from: *const f64) -> Self::Pack {
+            if mask == u8::MAX {
+                return unsafe { Self::load(from) };
+            }
+            unsafe {
+                let low = _mm256_loadu_si256(MASKS[usize::from(mask & 15)].as_ptr().cast());
+                let high = _mm256_loadu_si256(MASKS[usize::from(mask >> 4)].as_ptr().cast());
+                (_mm256_maskload_pd(from, low), _mm256_maskload_pd(from.wrapping_add(4), high))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn store(to: *mut f64, pack: Self::Pack) {
+            unsafe {
+                _mm256_storeu_pd(to, pack.0);
+                _mm256_storeu_pd(to.add(4), pack.1);
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn add(a: Self::Pack, b: Self::Pack) -> Self::Pack {
+            unsafe { (_mm256_add_pd(a.0, b.0), _mm256_add_pd(a.1, b.1)) }
+        }
+
+        #[inline(always)]
+        unsafe fn sub(a: Self::Pack, b: Self::Pack) -> Self::Pack {
+            unsafe { (_mm256_sub_pd(a.0, b.0), _mm256_sub_pd(a.1, b.1)) }
+        }
+
+        #[inline(always)]
+        unsafe fn mul(a: Self::Pack, b: Self::Pack) -> Self::Pack {
+            unsafe { (_mm256_mul_pd(a.0, b.0), _mm256_mul_pd(a.1, b.1)) }
+        }
+
+        #[inline(always)]
+        unsafe fn zero() -> Self::Pack {
+            unsafe { (_mm256_setzero_pd(), _mm256_setzero_pd()) }
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The entries of reordered rows as strips.
+//!
+//! A strip belongs to a slice of eight rows and holds, for each lane l in its mask, the entry of row 8 s + l in column
+//! start + l, all in positions of the reordered matrix. Strips of a slice are ordered by `start`; those below the diagonal and
+//! those above are kept apart, and the diagonal is a vector of its own. Values of lanes that are not in the mask are zero.
+
+#![allow(unsafe_code)]
+
+use super::LANES;
+use super::order::{EMPTY, LevelOrder};
+use crate::matrix::{Parts, Pattern};
+use rayon::prelude::*;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Positions may exceed rows by this factor: levels of about thirty rows on average.
+const MOST_POSITIONS: f64 = 1.125;
+
+/// Places of strips may exceed entries by this factor. At two, strips are still fewer bytes than compressed rows for one sweep
+/// in natural order, and have no chains.
+const MOST_PLACES: f64 = 2.0;
+
+/// Rows with more entries than this are not looked at: finding their strips would take time quadratic in it.
+const LONGEST_ROW: usize = 512;
+
+/// Slices that one task makes strips of.
+const SLICES_A_TASK: usize = 1024;
+
+/// Strips of all slices on one side of the diagonal.
+#[derive(Debug, Default)]
+pub(crate) struct Strips {
+    /// The first strip of each slice, and the end.
+    pub(super) first: Vec<u32>,
+    /// The column of lane 0, which need not exist if the lane is not in the mask: modulo 2³².
+    pub(super) start: Vec<u32>,
+    pub(super) mask: Vec<u8>,
+}
+
+impl Strips {
+    pub(super) fn of(&self, slice: usize) -> Range<usize> {
+        self.first[slice] as usize..self.first[slice + 1] as usize
+    }
+
+    /// The slices that the strips of a slice point to, some of them twice.
+    pub(super) fn needs(&self, slice: usize) -> impl Iterator<Item = u32> {
+        self.of(slice).flat_map(|k| {
+            let (start, mask) = (self.start[k] as i32, self.mask[k]);
+            let first = start + mask.trailing_zeros() as i32;
+            let last = start + 7 - mask.leading_zeros() as i32;
+            [first / LANES as i32, last / LANES as i32].map(|s| s as u32)
+        })
+    }
+
+    /// Entries: lanes in masks.
+    pub(super) fn len_of_entries(&self) -> usize {
+        self.mask.par_iter().map(|m| m.count_ones() as usize).sum()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.start.len()
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(self.first.as_slice())
+            + size_of_val(self.start.as_slice())
+            + size_of_val(self.mask.as_slice())
+    }
+}
+
+/// A pattern in slices, and how it came from compressed rows.
+#[derive(Debug)]
+pub(crate) struct SlicedPattern {
+    pub(super) source: Arc<Pattern>,
+    pub(super) order: LevelOrder,
+    pub(super) lower: Strips,
+    pub(super) upper: Strips,
+    /// For every entry of the source its place among the values of its side; unused for the diagonal.
+    pub(super) places: Vec<u32>,
+}
+
+impl SlicedPattern {
+    /// Slices of a square pattern with a full diagonal; if they do not pay, the reason. The answer depends on the pattern alone.
+    pub(crate) fn find(source: &Arc<Pattern>) -> Result<Self, String> {
+        Self::find_with(source, MOST_POSITIONS, MOST_PLACES)
+    }
+
+    /// The same with other bounds.
+    pub(super) fn find_with(
+        source: &Arc<Pattern>,
+        most_positions: f64,
+        most_places: f64,
+    ) -> Result<Self, String> {
+        let n = source.nrows();
+        if n < 4 * LANES {
+            return Err(format!("{n} rows are few"));
+        }
+        if n as f64 * most_positions >= (i32::MAX - 16) as f64
+            || source.nnz() as f64 * most_places >= u32::MAX as f64
+        {
+            return Err("too large for 32-bit places".into());
+        }
+        if (0..n).into_par_iter().any(|i| source.row_range(i).len() > LONGEST_ROW) {
+            return Err(format!("a row has more than {LONGEST_ROW} entries"));
+        }
+        let Some(order) = LevelOrder::new(source, (n as f64 * most_positions) as usize) else {
+            return Err("wavefronts are too small to fill slices".into());
+        };
+        let entries = source.nnz() - n;
+        let mut places = vec![0u32; source.nnz()];
+        let tasks = cut(source, &order, &mut places);
+        let strips: usize = tasks.iter().map(|t| t.lower.len() + t.upper.len()).sum();
+        let fill = (strips * LANES) as f64 / entries.max(1) as f64;
+        if fill > most_places {
+            return Err(format!("neighbouring rows differ: strips would be {fill:.1} times the entries"));
+        }
+        let [lower, upper] = join(source, &order, tasks, &mut places);
+        Ok(SlicedPattern { source: Arc::clone(source), order, lower, upper, places })
+    }
+
+    /// Positions: rows, and the empty ones between levels.
+    pub(crate) fn positions(&self) -> usize {
+        self.order.positions()
+    }
+
+    /// Bytes held, the source not counted.
+    pub(crate) fn bytes(&self) -> usize {
+        self.order.bytes() + self.lower.bytes() + self.upper.bytes() + size_of_val(self.places.as_slice())
+    }
+
+    /// Bytes that values on this pattern take.
+    pub(crate) fn bytes_of_values(&self) -> usize {
+        8 * ((self.lower.len() + self.upper.len()) * LANES + self.positions())
+    }
+
+    /// In a few words, for reports.
+    pub(crate) fn describe(&self) -> String {
+        let entries = self.source.nnz() - self.source.nrows();
+        let places = (self.lower.len() + self.upper.len()) * LANES;
+        format!(
+            "{} wavefronts, {} slices, strips {:.0} % full",
+            self.order.levels.len() - 1,
+            self.order.slices(),
+            100.0 * entries as f64 / places.max(1) as f64
+        )
+    }
+
+    /// Takes b to the reordered system.
+    pub(crate) fn gather(&self, b: &[f64], to: &mut [f64]) {
+        to.par_iter_mut().with_min_len(1 << 14).zip(&self.order.rows).for_each(|(to, &row)| {
+            *to = if row == EMPTY { 0.0 } else { b[row as usize] };
+        });
+    }
+
+    /// Brings x back to the order of the rows.
+    pub(crate) fn scatter(&self, from: &[f64], x: &mut [f64]) {
+        x.par_iter_mut().with_min_len(1 << 14).zip(&self.order.positions).for_each(|(x, &position)| {
+            *x = from[position as usize];
+        });
+    }
+}
+
+/// Strips of a run of slices, places counted from the first.
+#[derive(Default)]
+struct Task {
+    lower: Side,
+    upper: Side,
+}
+
+#[derive(Default)]
+struct Side {
+    /// Strips of each slice.
+    counts: Vec<u32>,
+    start: Vec<u32>,
+    mask: Vec<u8>,
+}
+
+impl Side {
+    fn len(&self) -> usize {
+        self.start.len()
+    }
+}
+
+/// A strip in the making: its offset from the diagonal, its lanes, and its number in order of discovery.
+#[derive(Clone, Copy)]
+struct Found {
+    offset: i32,
+    mask: u8,
+    number: u16,
+}
+
+fn rows_of(order: &LevelOrder, slice: usize) -> impl Iterator<Item = (usize, u32)> + '_ {
+    let rows = &order.rows[slice * LANES..(slice + 1) * LANES];
+    rows.iter().enumerate().filter(|&(_, &row)| row != EMPTY).map(|(lane, &row)| (lane, row))
+}
+
+/// The strips of all slices; `places` are left counting from the first strip of each task.
+fn cut(source: &Pattern, order: &LevelOrder, places: &mut [u32]) -> Vec<Task> {
+    let slices = order.slices();
+    let places = Parts::new(places);
+    (0..slices.div_ceil(SLICES_A_TASK))
+        .into_par_iter()
+        .map(|task| {
+            let mut made = Task::default();
+            let (mut found, mut rank) = (Vec::new(), Vec::new());
+            for slice in task * SLICES_A_TASK..((task + 1) * SLICES_A_TASK).min(slices) {
+                find(source, order, &places, slice, &mut found);
+                made.push(slice, &mut found, &mut rank);
+                for (lane, row) in rows_of(order, slice) {
+                    // SAFETY: every row is in one slice.
+                    let own = unsafe { places.get(source.row_range(row as usize)) };
+                    for (place, &j) in own.iter_mut().zip(source.row(row as usize)) {
+                        if j != row {
+                            *place = rank[*place as usize] * LANES as u32 + lane as u32;
+                        }
+                    }
+                }
+            }
+            made
+        })
+        .collect()
+}
+
+/// The distinct offsets of a slice; `places` hold the number of each entry's strip.
+fn find(source: &Pattern, order: &LevelOrder, places: &Parts<'_, u32>, slice: usize, found: &mut Vec<Found>) {
+    found.clear();
+    for (lane, row) in rows_of(order, slice) {
+        // SAFETY: every row is in one slice.
+        let own = unsafe { places.get(source.row_range(row as usize)) };
+        // Rows of a slice mostly have the same offsets in the same order.
+        let mut guess = 0;
+        for (place, &j) in own.iter_mut().zip(source.row(row as usize)) {
+            if j == row {
+                continue;
+            }
+            let offset = order.positions[j as usize].wrapping_sub((slice * LANES + lane) as u32) as i32;
+            if found.get(guess).is_none_or(|f| f.offset != offset) {
+                guess = found.iter().position(|f| f.offset == offset).unwrap_or(found.len());
+            }
+            match found.get_mut(guess) {
+                Some(f) => f.mask |= 1 << lane,
+                None => found.push(Found { offset, mask: 1 << lane, number: found.len() as u16 }),
+            }
+            *place = guess as u32;
+            guess += 1;
+        }
+    }
+}
+
+impl Task {
+    /// Appends a slice's strips in order; `rank` becomes the strip of each number, counted on its side from the task's first.
+    fn push(&mut self, slice: usize, found: &mut [Found], rank: &mut Vec<u32>) {
+        found.sort_unstable_by_key(|f| f.offset);
+        rank.resize(found.len(), 0);
+        let before = [self.lower.len(), self.upper.len()];
+        for f in found {
+            let side = if f.offset < 0 { &mut self.lower } else { &mut self.upper };
+            rank[f.number as usize] = side.len() as u32;
+            side.start.push(((slice * LANES) as u32).wrapping_add(f.offset as u32));
+            side.mask.push(f.mask);
+        }
+        self.lower.counts.push((self.lower.len() - before[0]) as u32);
+        self.upper.counts.push((self.upper.len() - before[1]) as u32);
+    }
+}
+
+/// All tasks' strips after each other; `places` then count from the very first.
+fn join(source: &Pattern, order: &LevelOrder, tasks: Vec<Task>, places: &mut [u32]) -> [Strips; 2] {
+    let mut sides = [Strips::default(), Strips::default()];
+    let mut bases = Vec::with_capacity(tasks.len());
+    for strips in &mut sides {
+        strips.first.push(0);
+    }
+    for task in tasks {
+        bases.push([sides[0].len() as u32, sides[1].len() as u32]);
+        for (strips, side) in sides.iter_mut().zip([task.lower, task.upper]) {
+            for count in side.counts {
+                strips.first.push(strips.first.last().expect("begins with 0") + count);
+            }
+            strips.start.extend(side.start);
+            strips.mask.extend(side.mask);
+        }
+    }
+    let slices = order.slices();
+    let places = Parts::new(places);
+    bases.into_par_iter().enumerate().for_each(|(task, base)| {
+        for slice in task * SLICES_A_TASK..((task + 1) * SLICES_A_TASK).min(slices) {
+            for (_, row) in rows_of(order, slice) {
+                // SAFETY: every row is in one slice.
+                let own = unsafe { places.get(source.row_range(row as usize)) };
+                for (place, &j) in own.iter_mut().zip(source.row(row as usize)) {
+                    if j != row {
+                        *place += base[usize::from(j > row)] * LANES as u32;
+                    }
+                }
+            }
+        }
+    });
+    sides
+}
