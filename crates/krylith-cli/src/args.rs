@@ -73,6 +73,10 @@ pub struct Solve {
     #[arg(long, default_value = "auto")]
     pub schedule: Division,
 
+    /// In which order rows are taken; auto takes them by wavefront in slices of eight where that is faster
+    #[arg(long, default_value = "auto")]
+    pub layout: Order,
+
     /// Converged means |b - A x| <= max(RTOL |b|, ATOL), recomputed at the end
     #[arg(long, default_value_t = 1e-8, value_parser = tolerance, allow_negative_numbers = true)]
     pub rtol: f64,
@@ -92,6 +96,12 @@ pub struct Solve {
     /// Draw the residuals by iteration (.svg or .png)
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Order {
+    Auto,
+    Rows,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -8,13 +8,14 @@ use crate::progress::spinner;
 use crate::report::{bytes, count, print, write_json};
 use krylith::matrix::{Summary, Triangle};
 use krylith::schedule::Wavefronts;
+use krylith::solver::{Memory, Method};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Instant;
 
 /// The restart length that the memory plan of GMRES assumes.
-const RESTART: u64 = 30;
+const RESTART: usize = 30;
 
 pub fn run(options: &Info) -> Result<(), Failure> {
     options.plot.as_deref().map_or(Ok(()), plot::check_ending)?;
@@ -51,6 +52,9 @@ impl Levels {
 /// Predicted bytes of what a solve would hold besides the matrix.
 struct Plan {
     matrix: u64,
+    layout: String,
+    /// The matrix reordered, where it is.
+    copy: u64,
     /// Of IC(0) and ILU(0) alike.
     factor: u64,
     cg: u64,
@@ -77,7 +81,7 @@ impl Facts {
             true => Some((Levels::new(loaded, Triangle::Lower)?, Levels::new(loaded, Triangle::Upper)?)),
             false => None,
         };
-        let plan = square.then(|| Plan::new(loaded, &summary));
+        let plan = square.then(|| Plan::new(loaded));
         Ok(Facts { summary, wavefronts, plan, seconds: started.elapsed().as_secs_f64() })
     }
 
@@ -122,6 +126,8 @@ impl Facts {
             },
             "memory": self.plan.as_ref().map(|p| json!({
                 "matrix_bytes": p.matrix,
+                "layout": p.layout,
+                "reordered_copy_bytes": p.copy,
                 "ic0_bytes": if s.symmetry.symmetric { json!(p.factor) } else { Value::Null },
                 "ilu0_bytes": p.factor,
                 "cg_vectors_bytes": p.cg,
@@ -219,24 +225,24 @@ impl Facts {
 }
 
 impl Plan {
-    fn new(loaded: &Loaded, summary: &Summary) -> Self {
-        let (n, nnz) = (loaded.matrix.nrows() as u64, loaded.matrix.nnz() as u64);
-        let diagonal = n - summary.diagonal.missing as u64;
-        // Strict triangles by rows, 12 bytes an entry and 8 a row each, and the diagonal. IC(0) stores L and its transpose.
-        let factor = 12 * (nnz - diagonal) + 16 * (n + 1) + 8 * n;
-        // x, b and its copy, what the method stores, one vector between the sweeps, and the recomputed residual.
-        let vectors = |stored: u64| 8 * n * (stored + 5);
+    fn new(loaded: &Loaded) -> Self {
+        let memory = Memory::foresee(loaded.matrix.pattern());
+        // The user's x and b as well.
+        let vectors = |method| (memory.vectors(method) + 16 * loaded.matrix.nrows()) as u64;
         Plan {
             matrix: loaded.matrix.bytes() as u64,
-            factor,
-            cg: vectors(4),
-            bicgstab: vectors(7),
-            gmres: vectors(RESTART + 2),
+            copy: memory.copy as u64,
+            factor: memory.factor as u64,
+            cg: vectors(Method::Cg),
+            bicgstab: vectors(Method::BiCgStab),
+            gmres: vectors(Method::Gmres(RESTART)),
+            layout: memory.layout,
         }
     }
 
     fn text(&self, line: &mut impl FnMut(&str, String), symmetric: bool) {
-        line("memory plan", format!("matrix {}", bytes(self.matrix)));
+        line("memory plan", format!("matrix {}, reordered copy {}", bytes(self.matrix), bytes(self.copy)));
+        line("", self.layout.clone());
         if symmetric {
             line("", format!("CG with IC(0): factor {}, vectors {}", bytes(self.factor), bytes(self.cg)));
         }

@@ -1,7 +1,7 @@
 //! `krylith solve`: an answer, checked; a report for people and for programs.
 
 use crate::Failure;
-use crate::args::{Division, Solve};
+use crate::args::{Division, Order, Solve};
 use crate::input::{Loaded, load};
 use crate::plot;
 use crate::progress::{ResidualBar, spinner};
@@ -9,7 +9,7 @@ use crate::report::{bytes, count, print, write_json};
 use krylith::matrix::Triangle;
 use krylith::observe::Iteration;
 use krylith::schedule::{Schedule, Wavefronts};
-use krylith::solver::Method;
+use krylith::solver::{Layout, Method};
 use krylith::{Outcome, Report, SolveError, Solver, io};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -114,10 +114,15 @@ fn solve(
         Division::Levels => Schedule::Levels,
         Division::P2p => Schedule::PointToPoint,
     };
+    let layout = match options.layout {
+        Order::Auto => Layout::Auto,
+        Order::Rows => Layout::Rows,
+    };
     let mut solver = Solver::new()
         .method(method)
         .preconditioner(options.precond)
         .schedule(schedule)
+        .layout(layout)
         .rtol(options.rtol)
         .atol(options.atol)
         .max_iterations(options.max_iterations);
@@ -183,6 +188,7 @@ fn to_text(loaded: &Loaded, r: &Report, read: f64, total: f64) -> String {
     line("matrix", format!("{} rows, {} entries", count(a.nrows()), count(a.nnz())));
     line("method", format!("{} with {}, {} threads", r.solver, r.preconditioner, r.threads));
     line("because", r.choice.clone());
+    line("layout", r.layout.clone());
     if let Some([down, up]) = &r.schedule {
         line("sweeps", format!("down {down}"));
         line("", format!("up {up}"));
@@ -198,6 +204,10 @@ fn to_text(loaded: &Loaded, r: &Report, read: f64, total: f64) -> String {
         let (nnz, size) = (count(r.preconditioner_nnz), bytes(r.preconditioner_bytes as u64));
         line("preconditioner", format!("{nnz} entries, {size}"));
     }
+    line(
+        "memory",
+        format!("{} besides A, b and x; {} foreseen", bytes(r.bytes as u64), bytes(r.predicted_bytes as u64)),
+    );
     let s = r.seconds;
     let (analyze, factor, solve) = (s.analyze, s.factor, s.solve);
     line(

@@ -1,10 +1,13 @@
-//! An iteration allocates nothing on threads, and neither does `refactor`. One test, so that nobody else allocates meanwhile.
+//! An iteration allocates nothing on threads, and neither does `refactor`; a report tells the bytes that a solve holds. One
+//! test, so that nobody else allocates meanwhile.
 
+use krylith::Solver;
 use krylith::gallery::Problem;
 use krylith::krylov::{BiCgStab, Cg, Gmres, System};
 use krylith::operator::{Preconditioner, Recipe, Symbolic};
 use krylith::precond::{Ic0, Ilu0, Jacobi};
 use krylith::schedule::Schedule;
+use krylith::solver::{Layout as Order, Method, Preconditioning};
 use krylith::space::Threads;
 use krylith::stop::IterationLimit;
 use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
@@ -13,16 +16,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 struct Counting;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 // SAFETY: every call is passed on to the system's allocator unchanged.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        LIVE.fetch_add(layout.size(), Ordering::Relaxed);
         // SAFETY: the caller's promises hold for the system's allocator.
         unsafe { SystemAllocator.alloc(layout) }
     }
     unsafe fn dealloc(&self, p: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: as above.
         unsafe { SystemAllocator.dealloc(p, layout) }
     }
@@ -39,6 +45,37 @@ fn allocations(work: impl FnOnce()) -> usize {
 
 #[test]
 fn nothing_is_allocated_while_iterating_or_refactoring() {
+    by_hand();
+    for layout in [Order::Auto, Order::Rows] {
+        prepared(layout);
+    }
+}
+
+/// The solver's own way, by rows and in slices.
+fn prepared(layout: Order) {
+    let a = "poisson3d:40".parse::<Problem>().unwrap().generate().unwrap();
+    let (b, mut x) = (vec![1.0; a.nrows()], vec![0.0; a.nrows()]);
+    let solver =
+        Solver::new().threads(2).layout(layout).preconditioner(Preconditioning::Ic0).method(Method::Cg);
+    // The first one also starts threads.
+    drop(solver.prepare(&a).unwrap());
+    let before = LIVE.load(Ordering::Relaxed);
+    let mut prepared = solver.prepare(&a).unwrap();
+    let held = LIVE.load(Ordering::Relaxed) - before;
+    assert_eq!(allocations(|| prepared.refactor(&a).unwrap()), 0, "refactor, {layout:?}");
+    let report = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+    report.require_converged().unwrap();
+    let slices = report.layout.contains("slices");
+    assert_eq!(slices, layout == Order::Auto, "{}", report.layout);
+    // A copy of b and the recomputed residual are there while solving only.
+    let told = report.bytes - 16 * a.nrows();
+    assert!(held.abs_diff(told) < told / 50, "{layout:?}: {held} held, {told} told");
+    let foreseen = report.predicted_bytes;
+    assert!(foreseen.abs_diff(report.bytes) < report.bytes / 20, "{foreseen} foreseen, {}", report.bytes);
+}
+
+/// Method and factor put together by the user.
+fn by_hand() {
     let a = "convection3d:14".parse::<Problem>().unwrap().generate().unwrap();
     let spd = "poisson3d:14".parse::<Problem>().unwrap().generate().unwrap();
     let b = vec![1.0; a.nrows()];

@@ -122,6 +122,10 @@ impl SlicedPattern {
         self.order.positions()
     }
 
+    pub(crate) fn rows(&self) -> usize {
+        self.source.nrows()
+    }
+
     /// Bytes held, the source not counted.
     pub(crate) fn bytes(&self) -> usize {
         self.order.bytes() + self.lower.bytes() + self.upper.bytes() + size_of_val(self.places.as_slice())

@@ -89,6 +89,7 @@ impl<'a, A: LinearOperator<Threads<f64>>> Certifier<'a, A> {
         b: &Vec<f64>,
         x: &Vec<f64>,
     ) -> Result<Option<Ended>, BackendError> {
+        let _span = tracing::info_span!("verify").entered();
         self.a.apply(&self.space, x, &mut self.r, &mut self.scratch)?;
         self.space.axpby(1.0, b, -1.0, &mut self.r)?;
         self.residual_norm = self.space.norm(&self.r)?;

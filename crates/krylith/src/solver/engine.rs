@@ -6,6 +6,7 @@
 
 use super::Solver;
 use super::choice::{Layout, Method, Preconditioning};
+use super::memory::Memory;
 use crate::error::{SetupError, SolveError};
 use crate::krylov::{BiCgStab, Cg, Fgmres, Finish, Gmres, Minres, System};
 use crate::matrix::Csr;
@@ -119,14 +120,11 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
         let incomplete = match kind {
             Preconditioning::Ic0 => SlicedIncomplete::Ic0,
             Preconditioning::Ilu0 => SlicedIncomplete::Ilu0,
-            _ => return Self::rows(site, kind, "rows as given", seconds),
+            _ => return Self::rows(site, kind, "", seconds),
         };
-        let started = Instant::now();
-        let sliceable = site.slices(incomplete)?;
-        seconds.analyze += started.elapsed().as_secs_f64();
-        match sliceable {
+        match analyzing(seconds, || site.slices(incomplete))? {
             Ok(pattern) => Slices::build(site, Arc::new(pattern), incomplete, kind, seconds),
-            Err(why) => Self::rows(site, kind, &format!("rows as given: {why}"), seconds),
+            Err(why) => Self::rows(site, kind, &why, seconds),
         }
     }
 
@@ -150,46 +148,41 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
     fn rows(
         site: &Site<'_, A>,
         kind: Preconditioning,
-        layout: &str,
+        why_rows: &str,
         seconds: &mut Seconds,
     ) -> Result<(Self, Told), SolveError> {
         let Site { space, matrix, .. } = *site;
         let schedule = site.options.schedule;
         let why = |(down, up): (&Plan, &Plan)| Some([down.why().to_owned(), up.why().to_owned()]);
         let n = matrix.nrows();
-        let (m, nnz, bytes, schedule, foreseen) = match kind {
+        let memory = Memory::by_rows(matrix.pattern(), why_rows);
+        let (m, nnz, bytes, schedule) = match kind {
             Preconditioning::None | Preconditioning::Auto => {
                 return Self::without(space, site.a, site.method);
             }
             Preconditioning::Jacobi => {
                 let f = timed(&Jacobi, space, matrix, seconds)?;
                 let bytes = f.bytes();
-                (Factor::new(f), n, bytes, None, 8 * n)
+                (Factor::new(f), n, bytes, None)
             }
             Preconditioning::Ic0 => {
                 let f = timed(&Ic0 { schedule }, space, matrix, seconds)?;
                 let (nnz, bytes, plans) = (f.nnz(), f.bytes(), why(f.plans()));
-                (Factor::new(f), nnz, bytes, plans, factor_bytes(matrix))
+                (Factor::new(f), nnz, bytes, plans)
             }
             Preconditioning::Ilu0 => {
                 let f = timed(&Ilu0 { schedule }, space, matrix, seconds)?;
                 let (nnz, bytes, plans) = (f.nnz(), f.bytes(), why(f.plans()));
-                (Factor::new(f), nnz, bytes, plans, factor_bytes(matrix))
+                (Factor::new(f), nnz, bytes, plans)
             }
         };
         let workspace = Workspace::new(site.method, System { space, a: site.a, m: &m })?;
-        // A copy of b, the recomputed residual, and the vector between two sweeps.
-        let between = usize::from(matches!(kind, Preconditioning::Ic0 | Preconditioning::Ilu0));
-        let vectors = 8 * n * (site.method.vectors() + 2 + between);
-        let told = Told {
-            kind,
-            nnz,
-            bytes,
-            schedule,
-            layout: layout.to_owned(),
-            predicted: foreseen + vectors,
-            held: bytes + vectors,
+        let (layout, factor, vectors) = match kind {
+            Preconditioning::Jacobi => ("rows as given".into(), 8 * n, 8 * n * (site.method.vectors() + 2)),
+            _ => (memory.layout.clone(), memory.factor, memory.vectors(site.method)),
         };
+        let (predicted, held) = (factor + vectors, bytes + vectors);
+        let told = Told { kind, nnz, bytes, schedule, layout, predicted, held };
         Ok((Engine::Rows(Box::new(Rows { m, workspace })), told))
     }
 
@@ -281,28 +274,26 @@ impl Slices {
         seconds: &mut Seconds,
     ) -> Result<(Engine<A>, Told), SolveError> {
         let Site { space, options, .. } = *site;
-        let started = Instant::now();
-        let mut m = SlicedFactor::new(&pattern, incomplete, space.threads(), options.schedule);
-        seconds.analyze += started.elapsed().as_secs_f64();
-        let started = Instant::now();
-        let mut a = Sliced::zeros(&pattern);
-        a.set(space, site.matrix)?;
-        m.refactor(space, &a)?;
-        seconds.factor += started.elapsed().as_secs_f64();
+        let mut m =
+            analyzing(seconds, || SlicedFactor::new(&pattern, incomplete, space.threads(), options.schedule));
+        let a = factoring(seconds, || {
+            let mut a = Sliced::zeros(&pattern);
+            a.set(space, site.matrix)?;
+            m.refactor(space, &a).map(|()| a)
+        })?;
         let n = pattern.positions();
         let workspace = Workspace::new(site.method, System { space, a: &a, m: &m })?;
         let (b, x) = (space.zeros(&n)?, space.zeros(&n)?);
-        // b and x reordered, the vector between two sweeps, a copy of b, and the recomputed residual.
-        let vectors = 8 * n * (site.method.vectors() + 3) + 16 * site.matrix.nrows();
-        let schedule = Some(m.plans().map(|plan| plan.why().to_owned()));
+        let memory = Memory::in_slices(&pattern);
+        let vectors = memory.vectors(site.method);
         let told = Told {
             kind,
             nnz: m.nnz(),
             bytes: m.bytes(),
-            schedule,
-            layout: format!("rows by wavefront in slices of eight: {}", pattern.describe()),
-            predicted: pattern.bytes() + 2 * pattern.bytes_of_values() + vectors,
+            schedule: Some(m.plans().map(|plan| plan.why().to_owned())),
+            predicted: memory.copy + memory.factor + vectors,
             held: pattern.bytes() + a.bytes() + m.bytes() + vectors,
+            layout: memory.layout,
         };
         Ok((Engine::Slices(Box::new(Slices { pattern, a, m, workspace, b, x })), told))
     }
@@ -313,9 +304,22 @@ pub(super) fn as_matrix<A: 'static>(a: &A) -> Option<&Csr<f64>> {
     (a as &dyn Any).downcast_ref::<Csr<f64>>()
 }
 
-/// What a factor without fill takes by rows: 12 bytes an entry, two row pointers, the diagonal.
-fn factor_bytes(matrix: &Csr<f64>) -> usize {
-    12 * (matrix.nnz() - matrix.nrows()) + 24 * matrix.nrows()
+/// Work on the pattern, in a span, its seconds added up.
+fn analyzing<T>(seconds: &mut Seconds, work: impl FnOnce() -> T) -> T {
+    let _span = tracing::info_span!("analyze").entered();
+    let started = Instant::now();
+    let result = work();
+    seconds.analyze += started.elapsed().as_secs_f64();
+    result
+}
+
+/// Work on the values, in a span, its seconds added up.
+fn factoring<T>(seconds: &mut Seconds, work: impl FnOnce() -> T) -> T {
+    let _span = tracing::info_span!("factor").entered();
+    let started = Instant::now();
+    let result = work();
+    seconds.factor += started.elapsed().as_secs_f64();
+    result
 }
 
 /// Analyzes and factors, adding up the seconds.
@@ -325,11 +329,6 @@ fn timed<R: Recipe<Space, Csr<f64>>>(
     matrix: &Csr<f64>,
     seconds: &mut Seconds,
 ) -> Result<<R::Symbolic as Symbolic<Space, Csr<f64>>>::Factor, SetupError> {
-    let started = Instant::now();
-    let symbolic = recipe.analyze(space, matrix);
-    seconds.analyze += started.elapsed().as_secs_f64();
-    let started = Instant::now();
-    let factor = symbolic?.factor(space, matrix);
-    seconds.factor += started.elapsed().as_secs_f64();
-    factor
+    let symbolic = analyzing(seconds, || recipe.analyze(space, matrix))?;
+    factoring(seconds, || symbolic.factor(space, matrix))
 }

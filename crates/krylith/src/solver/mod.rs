@@ -18,9 +18,11 @@
 mod certify;
 mod choice;
 mod engine;
+mod memory;
 mod prepared;
 
 pub use choice::{Layout, Method, Preconditioning, UnknownName};
+pub use memory::Memory;
 pub use prepared::Prepared;
 
 use crate::error::SolveError;

@@ -139,6 +139,7 @@ fn infinity_norm(a: &Csr<f64>) -> f64 {
 impl<A: LinearOperator<Space> + 'static> Prepared<A> {
     /// Takes over the values of a matrix of the same pattern; allocates nothing.
     pub fn refactor(&mut self, matrix: &Csr<f64>) -> Result<(), SetupError> {
+        let _span = tracing::info_span!("factor").entered();
         let started = Instant::now();
         self.engine.refactor(&self.space, matrix)?;
         self.seconds = Seconds { analyze: 0.0, factor: started.elapsed().as_secs_f64(), solve: 0.0 };
@@ -153,6 +154,7 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
         x: &mut Vec<f64>,
         observer: &mut impl Observer<f64>,
     ) -> Result<Report, SolveError> {
+        let _span = tracing::info_span!("solve", rows = b.len()).entered();
         let started = Instant::now();
         let b = b.to_vec();
         let mut certifier = Certifier::new(&self.space, a, &b, &self.options)?;
