@@ -5,7 +5,7 @@ use super::certify::{Certifier, Ended};
 use super::choice::{Method, Preconditioning};
 use super::engine::{Engine, Site, Told, as_matrix};
 use crate::error::{SetupError, SolveError};
-use crate::matrix::{Csr, Summary};
+use crate::matrix::Csr;
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
 use crate::report::{Outcome, Recovery, Report, Seconds};
@@ -77,9 +77,9 @@ impl Solver {
         if self.method != Method::Auto && self.preconditioner != Preconditioning::Auto {
             return (self.method, self.preconditioner, "as asked".into());
         }
-        let facts = Summary::new(matrix);
-        let definite = facts.symmetry.symmetric && facts.diagonal.positive == matrix.nrows();
-        let why = match (definite, facts.symmetry.symmetric) {
+        let symmetric = matrix.view().symmetry().symmetric;
+        let definite = symmetric && has_positive_diagonal(matrix);
+        let why = match (definite, symmetric) {
             (true, _) => "symmetric with a positive diagonal",
             (false, true) => "symmetric, but the diagonal is not all positive",
             (false, false) => "not symmetric",
@@ -128,6 +128,11 @@ fn build<A: LinearOperator<Space> + 'static>(
         recovery.push(Recovery { failed, row, value, action: format!("{next} instead") });
         wanted = next;
     }
+}
+
+fn has_positive_diagonal(a: &Csr<f64>) -> bool {
+    use rayon::prelude::*;
+    (0..a.nrows()).into_par_iter().with_min_len(1 << 12).all(|i| a.get(i, i) > 0.0)
 }
 
 fn infinity_norm(a: &Csr<f64>) -> f64 {
