@@ -45,3 +45,7 @@ fuzz target seconds="600":
 # Check the model of barrier and progress counters through every interleaving
 loom:
     RUSTFLAGS="--cfg loom" cargo test --release -p krylith --lib team::model --target-dir target/loom
+
+# Compare factors, iterates and answers with ilupp and SciPy; PYTHON has numpy, scipy and ilupp, FOLDER a CATALOGUE.tsv
+peers python folder="":
+    cargo run --release -p krylith-bench -- peers {{folder}} --python {{python}}
