@@ -168,6 +168,7 @@ for case in cases:
     assert case["outcome"] == "converged", case
     figures = compare(case)
     print("| " + " | ".join([case["name"]] + [f if isinstance(f, str) else f"{f:.0e}" for f in figures]) + " |", flush=True)
+print()
 for failure in failures:
     print("WRONG:", failure)
 print(f"{len(cases)} matrices, {len(failures)} differences beyond rounding")
