@@ -49,3 +49,8 @@ loom:
 # Compare factors, iterates and answers with ilupp and SciPy; PYTHON has numpy, scipy and ilupp, FOLDER a CATALOGUE.tsv
 peers python folder="":
     cargo run --release -p krylith-bench -- peers {{folder}} --python {{python}}
+
+# The barrier and the progress counters on real threads under ThreadSanitizer (x86-64 Linux); then with each ordering weakened
+tsan:
+    tsan/run
+    tsan/weaken
