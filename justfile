@@ -54,3 +54,7 @@ peers python folder="":
 tsan:
     tsan/run
     tsan/weaken
+
+# Six matrices of a folder, solved on 1 to 8 threads and by both divisions: the same bits
+same-bits folder:
+    KRYLITH_MATRICES="$(realpath {{folder}})" cargo test -p krylith --test same_bits -- --ignored --nocapture
