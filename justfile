@@ -55,6 +55,10 @@ tsan:
     tsan/run
     tsan/weaken
 
+# The engine's tests under ThreadSanitizer, the standard library built with it too: `rustup component add rust-src`
+tsan-engine:
+    RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread" cargo test -Zbuild-std --target x86_64-unknown-linux-gnu --target-dir target/tsan -p krylith --test engine
+
 # Six matrices of a folder, solved on 1 to 8 threads and by both divisions: the same bits
 same-bits folder:
     KRYLITH_MATRICES="$(realpath {{folder}})" cargo test -p krylith --test same_bits -- --ignored --nocapture
