@@ -14,7 +14,7 @@
 mod barrier;
 #[path = "../../crates/krylith/src/team/progress.rs"]
 mod progress;
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 #[path = "../../crates/krylith/src/team/sync.rs"]
 mod sync;
 
