@@ -45,3 +45,20 @@ fuzz target seconds="600":
 # Check the model of barrier and progress counters through every interleaving
 loom:
     RUSTFLAGS="--cfg loom" cargo test --release -p krylith --lib team::model --target-dir target/loom
+
+# Compare factors, iterates and answers with ilupp and SciPy; PYTHON has numpy, scipy and ilupp, FOLDER a CATALOGUE.tsv
+peers python folder="":
+    cargo run --release -p krylith-bench -- peers {{folder}} --python {{python}}
+
+# The barrier and the progress counters on real threads under ThreadSanitizer (x86-64 Linux); then with each ordering weakened
+tsan:
+    tsan/run
+    tsan/weaken
+
+# The engine's tests under ThreadSanitizer, the standard library built with it too: `rustup component add rust-src`
+tsan-engine:
+    RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread" cargo test -Zbuild-std --target x86_64-unknown-linux-gnu --target-dir target/tsan -p krylith --test engine
+
+# Six matrices of a folder, solved on 1 to 8 threads and by both divisions: the same bits
+same-bits folder:
+    KRYLITH_MATRICES="$(realpath {{folder}})" cargo test -p krylith --test same_bits -- --ignored --nocapture

@@ -6,6 +6,7 @@
 mod catalogue;
 mod handover;
 mod outcomes;
+mod peers;
 mod read;
 
 use clap::{Parser, Subcommand};
@@ -30,6 +31,8 @@ enum Study {
     Handover(handover::Options),
     /// Every square matrix of a folder with a CATALOGUE.tsv, solved in several ways
     Outcomes(outcomes::Options),
+    /// Factors, iterates and answers beside those of ilupp and SciPy, number by number
+    Peers(peers::Options),
     /// Read one file and print the seconds; what `read` runs in a process of its own
     #[command(hide = true)]
     ReadOnce(read::OnceOptions),
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Study::Catalogue(options) => catalogue::run(&options),
         Study::Handover(options) => handover::run(&options),
         Study::Outcomes(options) => outcomes::run(&options),
+        Study::Peers(options) => peers::run(&options),
         Study::ReadOnce(options) => read::once(&options),
     };
     match result {

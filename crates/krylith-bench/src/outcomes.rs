@@ -2,7 +2,8 @@
 //! is called converged is not.
 //!
 //! b = A·1, x₀ = 0, rtol 1e-8. Symmetric matrices: CG with IC(0); others: BiCGStab and GMRES(30) with ILU(0); all: `auto`. The
-//! residual of every answer is computed once more here, row by row in the order of the entries.
+//! residual of every answer is computed once more here, row by row in the order of the entries. With `--answers` everything
+//! that is called converged is kept for another program to judge: `peers/check_answers.py` reads the matrix files itself.
 
 use crate::Failure;
 use crate::catalogue::{Entry, parse};
@@ -13,7 +14,7 @@ use krylith::{Csr, Outcome, Solver, io};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 #[derive(Args)]
@@ -35,6 +36,9 @@ pub struct Options {
     /// Keep every result here
     #[arg(long)]
     output: Option<PathBuf>,
+    /// Keep b as FILE.b.npy and every x that is called converged as FILE.WAY.npy in this folder
+    #[arg(long)]
+    answers: Option<PathBuf>,
 }
 
 const RTOL: f64 = 1e-8;
@@ -115,6 +119,12 @@ fn solve(
     match solver.solve_from(a, &b, &mut x, &mut observer) {
         Err(error) => Ok(with(json!({ "outcome": "setup_failed", "error": error.to_string() }))),
         Ok(report) => {
+            if report.outcome == Outcome::Converged
+                && let Some(folder) = &options.answers
+            {
+                keep(folder, &format!("{}.b.npy", entry.file), &b)?;
+                keep(folder, &format!("{}.{way}.npy", entry.file), &x)?;
+            }
             // A solve that the clock ended is not the user's interruption.
             let outcome =
                 if report.outcome == Outcome::Interrupted { "time_limit" } else { report.outcome.name() };
@@ -131,6 +141,12 @@ fn solve(
             })))
         }
     }
+}
+
+fn keep(folder: &Path, name: &str, x: &[f64]) -> Result<(), Failure> {
+    let path = folder.join(name);
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    Ok(io::write_vector(path, x)?)
 }
 
 /// ‖b − A x‖₂ / ‖b‖₂, summed from left to right.

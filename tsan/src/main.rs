@@ -1,0 +1,138 @@
+//! The barrier and the progress counters of the team under ThreadSanitizer, on real threads.
+//!
+//! `just tsan` builds this with `-Zsanitizer=thread`. Two choices keep its verdicts true where the standard library is not built
+//! with the sanitizer: threads come from `pthread_create` and end in `pthread_join`, which the sanitizer watches, and
+//! nothing else synchronises. What members hand to each other is plain memory, so an ordering that is too weak is a data race,
+//! which the sanitizer reports even where this processor would hide it.
+//!
+//! `tsan/weaken` shows that it finds what it looks for: it weakens the orderings one after the other and expects a report.
+//!
+//! Unlike the models of `loom` this takes any number of threads, but only the interleavings that happen.
+
+#[allow(dead_code)]
+#[path = "../../crates/krylith/src/team/barrier.rs"]
+mod barrier;
+#[path = "../../crates/krylith/src/team/progress.rs"]
+mod progress;
+#[allow(dead_code, unused_imports)]
+#[path = "../../crates/krylith/src/team/sync.rs"]
+mod sync;
+
+use barrier::Barrier;
+use progress::Progress;
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+
+/// Numbers that the synchronisation under test must protect.
+struct Plain(Vec<UnsafeCell<usize>>);
+
+// SAFETY: no promise is made; whether accesses are ordered is what the sanitizer finds out.
+unsafe impl Sync for Plain {}
+
+impl Plain {
+    fn new(n: usize) -> Self {
+        Plain((0..n).map(|_| UnsafeCell::new(0)).collect())
+    }
+
+    fn get(&self, i: usize) -> usize {
+        // SAFETY: ordered after the write by the synchronisation under test; the sanitizer checks it.
+        unsafe { *self.0[i].get() }
+    }
+
+    fn set(&self, i: usize, value: usize) {
+        // SAFETY: as above, and ordered after all reads of the value before.
+        unsafe { *self.0[i].get() = value }
+    }
+}
+
+/// Runs `job` on threads of ranks 0 to `size − 1` and waits for all.
+fn run<F: Fn(usize) + Sync>(size: usize, job: F) {
+    struct Start<'a, F>(&'a F, usize);
+
+    extern "C" fn begin<F: Fn(usize) + Sync>(start: *mut c_void) -> *mut c_void {
+        // SAFETY: `run` passes one `Start` a thread and keeps it until the thread is joined.
+        let Start(job, rank) = unsafe { &*start.cast::<Start<'_, F>>() };
+        job(*rank);
+        std::ptr::null_mut()
+    }
+
+    let mut starts: Vec<Start<'_, F>> = (0..size).map(|rank| Start(&job, rank)).collect();
+    let threads: Vec<libc::pthread_t> = starts
+        .iter_mut()
+        .map(|start| {
+            let mut thread = 0;
+            let argument = std::ptr::from_mut(start).cast();
+            // SAFETY: the argument lives until the thread is joined below; a panic in a job ends the process.
+            let error = unsafe { libc::pthread_create(&mut thread, std::ptr::null(), begin::<F>, argument) };
+            assert_eq!(error, 0, "pthread_create");
+            thread
+        })
+        .collect();
+    for thread in threads {
+        // SAFETY: created above, joined once.
+        assert_eq!(unsafe { libc::pthread_join(thread, std::ptr::null_mut()) }, 0);
+    }
+}
+
+/// Everybody writes its own number, and after the barrier reads everybody's.
+fn all_meet(size: usize, rounds: usize) {
+    let (barrier, numbers) = (Barrier::default(), Plain::new(size));
+    run(size, |rank| {
+        for round in 1..=rounds {
+            numbers.set(rank, round * size + rank);
+            assert!(barrier.wait(size, || false));
+            for other in 0..size {
+                assert_eq!(numbers.get(other), round * size + other);
+            }
+            assert!(barrier.wait(size, || false));
+        }
+    });
+}
+
+/// A triangular sweep, xᵢ = 1 + xᵢ₋₁ mod 7 + xᵢ₋₃ mod 5, its rows dealt out in turn: row i waits for rows i − 1 and i − 3.
+fn rows_wait(size: usize, rows: usize) {
+    let formula = |at: &dyn Fn(usize) -> usize, i: usize| {
+        1 + if i > 0 { at(i - 1) % 7 } else { 0 } + if i > 2 { at(i - 3) % 5 } else { 0 }
+    };
+    let mut expected = Vec::new();
+    for i in 0..rows {
+        let next = formula(&|k| expected[k], i);
+        expected.push(next);
+    }
+    let (progress, x) = (Progress::new(size), Plain::new(rows));
+    run(size, |rank| {
+        for i in (rank..rows).step_by(size) {
+            for needed in [i.checked_sub(1), i.checked_sub(3)].into_iter().flatten() {
+                assert!(progress.wait(needed % size, needed / size + 1, || false));
+            }
+            x.set(i, formula(&|k| x.get(k), i));
+            progress.announce(rank, i / size + 1);
+        }
+    });
+    assert!((0..rows).all(|i| x.get(i) == expected[i]));
+}
+
+/// One member is ahead and nobody comes back to it: what it wrote is taken over by each of the others.
+fn one_hands_over(size: usize, rounds: usize) {
+    let (progress, given) = (Progress::new(size), Plain::new(rounds));
+    run(size, |rank| {
+        for round in 0..rounds {
+            if rank == 0 {
+                given.set(round, round + 7);
+                progress.announce(0, round + 1);
+            } else {
+                assert!(progress.wait(0, round + 1, || false));
+                assert_eq!(given.get(round), round + 7);
+            }
+        }
+    });
+}
+
+fn main() {
+    for size in [2, 3, 8] {
+        all_meet(size, 300);
+        rows_wait(size, 2000);
+        one_hands_over(size, 2000);
+        println!("{size} threads: done");
+    }
+}
