@@ -42,7 +42,7 @@ test:
 fuzz target seconds="600":
     RUSTC_BOOTSTRAP=1 cargo fuzz run {{target}} -- -max_total_time={{seconds}} -rss_limit_mb=4096
 
-# Check the model of barrier and progress counters through every interleaving
+# Check the models of gate, barrier and progress counters through every interleaving
 loom:
     RUSTFLAGS="--cfg loom" cargo test --release -p krylith --lib team::model --target-dir target/loom
 
@@ -50,7 +50,7 @@ loom:
 peers python folder="":
     cargo run --release -p krylith-bench -- peers {{folder}} --python {{python}}
 
-# The barrier and the progress counters on real threads under ThreadSanitizer (x86-64 Linux); then with each ordering weakened
+# The gate, the barrier and the progress counters on real threads under ThreadSanitizer (x86-64 Linux); then with each ordering weakened
 tsan:
     tsan/run
     tsan/weaken

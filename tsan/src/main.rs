@@ -1,4 +1,4 @@
-//! The barrier and the progress counters of the team under ThreadSanitizer, on real threads.
+//! The gate, the barrier and the progress counters of the team under ThreadSanitizer, on real threads.
 //!
 //! `just tsan` builds this with `-Zsanitizer=thread`. Two choices keep its verdicts true where the standard library is not built
 //! with the sanitizer: threads come from `pthread_create` and end in `pthread_join`, which the sanitizer watches, and
@@ -12,6 +12,9 @@
 #[allow(dead_code)]
 #[path = "../../crates/krylith/src/team/barrier.rs"]
 mod barrier;
+#[allow(dead_code)]
+#[path = "../../crates/krylith/src/team/gate.rs"]
+mod gate;
 #[path = "../../crates/krylith/src/team/progress.rs"]
 mod progress;
 #[allow(dead_code, unused_imports)]
@@ -19,9 +22,11 @@ mod progress;
 mod sync;
 
 use barrier::Barrier;
+use gate::{Gate, Job};
 use progress::Progress;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Numbers that the synchronisation under test must protect.
 struct Plain(Vec<UnsafeCell<usize>>);
@@ -128,11 +133,48 @@ fn one_hands_over(size: usize, rounds: usize) {
     });
 }
 
+/// Rank 0 hands out jobs and closes the gate when it likes; whoever came in reads the job and leaves an answer.
+fn who_comes_works(size: usize, jobs: usize) {
+    let (gate, given, answers) = (Gate::default(), Plain::new(1), Plain::new(size));
+    let over = AtomicBool::new(false);
+    run(size, |rank| {
+        if rank > 0 {
+            let mut seen = Job::default();
+            while !over.load(Ordering::Relaxed) {
+                let job = gate.job(Ordering::Acquire);
+                if job == seen {
+                    std::hint::spin_loop();
+                    continue;
+                }
+                seen = job;
+                if let Some(before) = gate.enter(job) {
+                    assert!(gate.wait_until_closed() > before);
+                    answers.set(before, given.get(0) + before);
+                    gate.leave();
+                }
+            }
+            return;
+        }
+        for job in 1..=jobs {
+            given.set(0, job);
+            gate.open();
+            for _ in 0..job % 500 {
+                std::hint::spin_loop();
+            }
+            let come = gate.close();
+            gate.wait_until_left(come);
+            assert!((0..come).all(|before| answers.get(before) == job + before));
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+}
+
 fn main() {
     for size in [2, 3, 8] {
         all_meet(size, 300);
         rows_wait(size, 2000);
         one_hands_over(size, 2000);
+        who_comes_works(size, 5000);
         println!("{size} threads: done");
     }
 }
