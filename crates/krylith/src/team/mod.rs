@@ -34,7 +34,7 @@ use std::any::Any;
 use std::cell::UnsafeCell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
@@ -43,10 +43,12 @@ use sync::{Backoff, Padded};
 /// Rounds of waiting, spinning and giving way, before an idle worker parks.
 const ROUNDS_BEFORE_PARKING: u32 = 2_000;
 
-/// How long a job waits for workers that were at the last one: a hot one comes in a fraction of a microsecond.
+/// How long a job waits for workers that were at the last one: a hot one comes in a fraction of a microsecond. After a job that
+/// somebody missed, a quarter of what it took is worth waiting too, up to a limit.
 const PATIENCE: Duration = Duration::from_micros(20);
+const LONGEST_PATIENCE: Duration = Duration::from_millis(10);
 
-/// The same if one of them is parked and must be woken.
+/// The least if one of them is parked and must be woken.
 const PATIENCE_WITH_PARKED: Duration = Duration::from_millis(1);
 
 /// Idle teams that are kept for the next solve.
@@ -158,6 +160,8 @@ pub(crate) struct Team {
     busy: AtomicBool,
     /// Workers that came to the last job.
     came: AtomicUsize,
+    /// Nanoseconds that the next job waits for workers.
+    patience: AtomicU64,
     /// Whether every job waits for all workers.
     patient: bool,
 }
@@ -186,7 +190,9 @@ impl Team {
         }
         shared.workers.store(workers.len(), Ordering::Relaxed);
         let patient = std::thread::available_parallelism().is_ok_and(|cores| workers.len() >= cores.get());
-        Team { came: AtomicUsize::new(workers.len()), shared, workers, busy: AtomicBool::new(false), patient }
+        let patience = AtomicU64::new(PATIENCE.as_nanos() as u64);
+        let came = AtomicUsize::new(workers.len());
+        Team { shared, workers, busy: AtomicBool::new(false), came, patience, patient }
     }
 
     /// Members, the caller included.
@@ -213,8 +219,12 @@ impl Team {
         // SAFETY: `busy` makes this the only caller, and the gate is closed and everybody has left.
         unsafe { *shared.closure.0.get() = Some(pointer) };
         let come = self.gather();
+        let missed = (come < self.workers.len()).then(Instant::now);
         shared.work(Member { rank: 0, size: come + 1, shared: Some(shared) }, job);
         shared.gate.wait_until_left(come);
+        let patience =
+            missed.map_or(PATIENCE, |began| (began.elapsed() / 4).clamp(PATIENCE, LONGEST_PATIENCE));
+        self.patience.store(patience.as_nanos() as u64, Ordering::Relaxed);
         let failed = shared.failed.swap(false, Ordering::Relaxed);
         let panic = if failed { lock(&shared.panic).take() } else { None };
         if failed {
@@ -233,11 +243,11 @@ impl Team {
         let all = self.workers.len();
         let expected = (self.came.load(Ordering::Relaxed) + shared.gate.late()).min(all);
         shared.gate.open();
-        let mut patience = PATIENCE;
+        let mut patience = Duration::from_nanos(self.patience.load(Ordering::Relaxed));
         for ((_, thread), parked) in self.workers.iter().zip(&shared.parked) {
             if parked.0.load(Ordering::SeqCst) {
                 thread.unpark();
-                patience = PATIENCE_WITH_PARKED;
+                patience = patience.max(PATIENCE_WITH_PARKED);
             }
         }
         if self.patient {
@@ -246,9 +256,10 @@ impl Team {
                 backoff.wait();
             }
         } else if shared.gate.come() < expected {
-            let started = Instant::now();
+            // Giving way lets in a worker that the system has put on the caller's own core.
+            let (started, mut backoff) = (Instant::now(), Backoff::new());
             while shared.gate.come() < expected && started.elapsed() < patience {
-                std::hint::spin_loop();
+                backoff.wait();
             }
         }
         let come = shared.gate.close();
