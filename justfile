@@ -45,3 +45,7 @@ fuzz target seconds="600":
 # Check the model of barrier and progress counters through every interleaving
 loom:
     RUSTFLAGS="--cfg loom" cargo test --release -p krylith --lib team::model --target-dir target/loom
+
+# Install the libraries that `krylith-bench compare` compares with, and build their drivers into target/peers
+bench-setup *steps:
+    crates/krylith-bench/peers/setup {{steps}}
