@@ -98,7 +98,7 @@ const PEERS: &[Peer] = &[
         name: "russell",
         driver: Driver::Threads("russell"),
         definite: &["cg+sa-spai0"],
-        general: &["bicgstab+sa-ilu0"],
+        general: &["bicgstab+sa-spai0", "gmres+sa-spai0"],
         kernels: None,
         install: "just bench-setup",
     },
