@@ -62,3 +62,7 @@ tsan-engine:
 # Six matrices of a folder, solved on 1 to 8 threads and by both divisions: the same bits
 same-bits folder:
     KRYLITH_MATRICES="$(realpath {{folder}})" cargo test -p krylith --test same_bits -- --ignored --nocapture
+
+# Install the libraries that `krylith-bench compare` compares with, and build their drivers into target/peers
+bench-setup *steps:
+    crates/krylith-bench/peers/setup {{steps}}

@@ -4,6 +4,7 @@
 //! contestants taking turns, because machines are shared.
 
 mod catalogue;
+mod compare;
 mod handover;
 mod outcomes;
 mod peers;
@@ -33,6 +34,14 @@ enum Study {
     Outcomes(outcomes::Options),
     /// Factors, iterates and answers beside those of ilupp and SciPy, number by number
     Peers(peers::Options),
+    /// Whole solves and single operations beside PETSc, MKL, hypre and others
+    Compare(compare::Options),
+    /// One solve, or the seconds of single operations; what `compare` runs in a process of its own
+    #[command(hide = true)]
+    CompareOnce(compare::OnceOptions),
+    /// The memory's rate; what `compare` runs in a process of its own
+    #[command(hide = true)]
+    CompareTriad(compare::TriadOptions),
     /// Read one file and print the seconds; what `read` runs in a process of its own
     #[command(hide = true)]
     ReadOnce(read::OnceOptions),
@@ -45,6 +54,9 @@ fn main() -> ExitCode {
         Study::Handover(options) => handover::run(&options),
         Study::Outcomes(options) => outcomes::run(&options),
         Study::Peers(options) => peers::run(&options),
+        Study::Compare(options) => compare::run(&options),
+        Study::CompareOnce(options) => compare::once(&options),
+        Study::CompareTriad(options) => compare::triad_once(&options),
         Study::ReadOnce(options) => read::once(&options),
     };
     match result {

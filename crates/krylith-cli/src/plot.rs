@@ -1,82 +1,20 @@
-//! Pictures as SVG or PNG, drawn by one code for both.
+//! The pictures of the command: entries, row lengths, residuals.
 
 use crate::Failure;
 use crate::report::count;
 use crate::spy::Raster;
 use krylith::Csr;
 use krylith::matrix::Bin;
-use plotters::coord::Shift;
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{FontStyle, register_font};
+use krylith_plot::plotters::coord::Shift;
+use krylith_plot::plotters::prelude::*;
+use krylith_plot::plotters::style::text_anchor::{HPos, Pos, VPos};
+use krylith_plot::{GRID, INK, Picture, save};
 use std::path::Path;
+
+pub use krylith_plot::check_ending;
 
 /// Shades from an almost empty to a full cell.
 const SHADES: usize = 7;
-const INK: RGBColor = RGBColor(0x1f, 0x2d, 0x5c);
-const GRID: RGBColor = RGBColor(0xd8, 0xda, 0xe0);
-
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Svg,
-    Png,
-}
-
-fn kind(path: &Path) -> Result<Kind, Failure> {
-    let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
-    match ending.as_str() {
-        "svg" => Ok(Kind::Svg),
-        "png" => Ok(Kind::Png),
-        _ => Err(format!("{}: a picture's name must end in .svg or .png", path.display()).into()),
-    }
-}
-
-/// An error for names that no picture can have, before any work is done.
-pub fn check_ending(path: &Path) -> Result<(), Failure> {
-    kind(path).map(|_| ())
-}
-
-/// What can be drawn on either backend.
-trait Picture {
-    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Result<(), Failure>
-    where
-        B::ErrorType: 'static;
-}
-
-/// Draws into a file of the kind its name ends in.
-fn save(path: &Path, (width, height): (u32, u32), picture: &impl Picture) -> Result<(), Failure> {
-    // The same letters on every machine, whether it has fonts or not.
-    register_font("sans-serif", FontStyle::Normal, dejavu::sans::regular())
-        .map_err(|_| "the built-in font cannot be read")?;
-    let at_path = |e: std::io::Error| Failure::from(format!("{}: {e}", path.display()));
-    match kind(path)? {
-        Kind::Svg => {
-            let mut text = String::new();
-            {
-                let area = SVGBackend::with_string(&mut text, (width, height)).into_drawing_area();
-                picture.draw(&area)?;
-                area.present()?;
-            }
-            std::fs::write(path, text).map_err(at_path)
-        }
-        Kind::Png => {
-            let mut pixels = vec![0xffu8; (width * height * 3) as usize];
-            {
-                let area = BitMapBackend::with_buffer(&mut pixels, (width, height)).into_drawing_area();
-                picture.draw(&area)?;
-                area.present()?;
-            }
-            let mut file = Vec::new();
-            let mut encoder = png::Encoder::new(&mut file, width, height);
-            encoder.set_color(png::ColorType::Rgb);
-            encoder.set_depth(png::BitDepth::Eight);
-            let mut writer = encoder.write_header()?;
-            writer.write_image_data(&pixels)?;
-            writer.finish()?;
-            std::fs::write(path, file).map_err(at_path)
-        }
-    }
-}
 
 struct SpyPlot<'a> {
     title: String,

@@ -1,0 +1,94 @@
+//! The machine, the day and the command of a run.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Processor, cores, memory, kernel: what the system says of itself.
+pub fn describe() -> Vec<String> {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let cpu = read("/proc/cpuinfo");
+    let mut facts = Vec::new();
+    facts.extend(field(&cpu, "model name").map(|model| format!("processor: {model}")));
+    let [family, model] = ["cpu family", "model"].map(|name| field(&cpu, name));
+    facts.extend(family.zip(model).map(|(f, m)| format!("family {f}, model {m}")));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    facts.push(format!("cores: {cores}"));
+    facts.extend(field(&cpu, "cache size").map(|size| format!("last-level cache: {size}")));
+    let memory = field(&read("/proc/meminfo"), "MemTotal");
+    let kilobytes = memory.as_deref().and_then(|m| m.trim_end_matches("kB").trim().parse::<f64>().ok());
+    facts.extend(kilobytes.map(|kb| format!("memory: {:.0} GiB", kb / 1024.0 / 1024.0)));
+    let kernel = read("/proc/sys/kernel/osrelease");
+    // What follows the numbers names the build, not the kernel.
+    let numbers = kernel.trim().split('-').next().filter(|numbers| !numbers.is_empty());
+    facts.extend(numbers.map(|numbers| format!("kernel: Linux {numbers}")));
+    facts
+}
+
+/// The value of the first line `name : value`.
+fn field(text: &str, name: &str) -> Option<String> {
+    let pairs = text.lines().filter_map(|line| line.split_once(':'));
+    pairs.into_iter().find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
+}
+
+/// The command of this run, without the folders of this machine.
+pub fn command() -> String {
+    without_folders(std::env::args().skip(1))
+}
+
+fn without_folders(arguments: impl Iterator<Item = String>) -> String {
+    let mut words = vec!["krylith-bench".to_owned()];
+    let mut skip = false;
+    for word in arguments {
+        let named = ["--work", "--output", "--peers"].iter().find(|n| word.starts_with(**n));
+        if !skip && named.is_none() {
+            words.push(word.clone());
+        }
+        skip = named.is_some_and(|n| word == **n);
+    }
+    words.join(" ")
+}
+
+/// Today in Greenwich, as 2026-01-31.
+pub fn date() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let (year, month, day) = civil(seconds / 86_400);
+    format!("{year}-{month:02}-{day:02}")
+}
+
+/// The date of a day counted from 1970-01-01. Years are counted from March, so that a leap day is the last.
+/// Reference: Hinnant, "chrono-compatible low-level date algorithms".
+fn civil(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    (year + era * 400 + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        assert_eq!(civil(0), (1970, 1, 1));
+        assert_eq!(civil(59), (1970, 3, 1));
+        assert_eq!(civil(11_016), (2000, 2, 29));
+        assert_eq!(civil(20_454), (2026, 1, 1));
+    }
+
+    #[test]
+    fn the_command_names_no_folder() {
+        let words = ["compare", "--work", "/somewhere", "--output=/elsewhere", "--quick"];
+        let command = without_folders(words.into_iter().map(String::from));
+        assert_eq!(command, "krylith-bench compare --quick");
+    }
+
+    #[test]
+    fn fields_by_name() {
+        assert_eq!(field("a : 1\nmodel\t: 207\nmodel name : X\n", "model"), Some("207".into()));
+        assert_eq!(field("", "model"), None);
+    }
+}

@@ -1,0 +1,350 @@
+//! Krylith beside other systems: whole solves and single operations, all contestants in one run.
+//!
+//! b = A·1, x₀ = 0, until ‖r‖₂ / ‖r₀‖₂ < 1e-7 in the unpreconditioned norm, for everyone. Every contestant runs in a process
+//! of its own and prints one line (`peers/README.md`); contestants take turns within a round, and rounds are repeated. The
+//! residual of every answer is recomputed by its driver, and checked here. The triad runs in the same rounds as the single
+//! operations that are compared to it.
+
+mod contestants;
+mod machine;
+mod once;
+mod plot;
+mod raw;
+mod record;
+mod report;
+mod triad;
+
+pub use once::{OnceOptions, run as once};
+pub use triad::{TriadOptions, once as triad_once};
+
+use crate::Failure;
+use clap::Args;
+use contestants::{Call, Contestant};
+use krylith::gallery::Problem;
+use krylith::{Csr, io};
+use record::{Entry, Line, Matrix, Mode, Record};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Options of `krylith-bench compare`.
+#[derive(Args)]
+pub struct Options {
+    /// Problems: gallery problems, or matrix files
+    #[arg(long, value_delimiter = ',')]
+    problems: Vec<String>,
+    /// Numbers of threads or ranks
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2])]
+    threads: Vec<usize>,
+    /// Rounds; the least time of each contestant counts
+    #[arg(long, default_value_t = 5)]
+    repetitions: usize,
+    /// Only these peers, such as `petsc,krylith`
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Krylith's configurations, such as `cg+ic0`, instead of the usual ones
+    #[arg(long, value_delimiter = ',')]
+    own: Vec<String>,
+    /// No whole solves
+    #[arg(long, conflicts_with = "solves_only")]
+    kernels_only: bool,
+    /// No single operations and no triad
+    #[arg(long)]
+    solves_only: bool,
+    /// For tuning: two rounds, two problems unless some are named, and no triad on three arrays of 1 GB
+    #[arg(long)]
+    quick: bool,
+    /// Seconds a run of a contestant at most
+    #[arg(long, default_value_t = 300)]
+    time_limit: u64,
+    /// Iterations at most
+    #[arg(long, default_value_t = 10_000)]
+    max_iterations: usize,
+    /// Tolerance
+    #[arg(long, default_value_t = 1e-7)]
+    rtol: f64,
+    /// The drivers' folder; the one that `just bench-setup` fills, unless given
+    #[arg(long)]
+    peers: Option<PathBuf>,
+    /// Keep the matrix files here; a temporary folder unless given
+    #[arg(long)]
+    work: Option<PathBuf>,
+    /// Name of the run: its results go to benchmarks/runs/DATE-NAME
+    #[arg(long, default_value = "compare")]
+    name: String,
+    /// Results go to this folder instead
+    #[arg(long)]
+    output: Option<PathBuf>,
+    /// Write tables and plots of a finished run again, from its compare.json in this folder
+    #[arg(long)]
+    render: Option<PathBuf>,
+}
+
+const PROBLEMS: [&str; 5] = ["poisson2d:1000", "poisson3d:100", "hpcg:80", "convection3d:100", "jump3d:100"];
+const QUICK: [&str; 2] = ["poisson3d:100", "hpcg:80"];
+/// Bytes of the triad that no cache holds.
+const BIG_TRIAD: u64 = 3 << 30;
+
+/// Runs the comparison and writes its folder.
+pub fn run(options: &Options) -> Result<(), Failure> {
+    if let Some(folder) = &options.render {
+        let record = serde_json::from_slice(&std::fs::read(folder.join("compare.json"))?)?;
+        return write(folder, &record);
+    }
+    if let Some(name) = options.only.iter().find(|name| !contestants::names().any(|n| n == *name)) {
+        let known: Vec<&str> = contestants::names().collect();
+        return Err(format!("there is no peer `{name}`; peers: {}", known.join(", ")).into());
+    }
+    let date = machine::date();
+    let output = match &options.output {
+        Some(folder) => folder.clone(),
+        None => Path::new("benchmarks/runs").join(format!("{date}-{}", options.name)),
+    };
+    std::fs::create_dir_all(&output)?;
+    let temporary = tempfile::tempdir()?;
+    let work = options.work.as_deref().unwrap_or(temporary.path());
+    std::fs::create_dir_all(work)?;
+    let peers = match &options.peers {
+        Some(folder) => folder.clone(),
+        None => default_peers()?,
+    };
+    let (names, absent) = contestants::present(&peers, &options.only);
+    for gone in &absent {
+        eprintln!("absent: {} ({})", gone.peer, gone.install);
+    }
+    let matrices = prepare(&problems(options), work)?;
+    let record = Record {
+        date,
+        command: machine::command(),
+        machine: machine::describe(),
+        rtol: options.rtol,
+        repetitions: repetitions(options),
+        matrices,
+        absent,
+        entries: Vec::new(),
+    };
+    let mut comparison = Comparison { options, work, peers: &peers, names, record };
+    comparison.run(&output)?;
+    write(&output, &comparison.record)?;
+    println!("{}", report::markdown(&comparison.record));
+    println!("written to {}", output.display());
+    Ok(())
+}
+
+fn repetitions(options: &Options) -> usize {
+    if options.quick { options.repetitions.min(2) } else { options.repetitions.max(1) }
+}
+
+fn problems(options: &Options) -> Vec<(String, String)> {
+    let listed = |list: &[&str]| list.iter().map(|&p| p.to_owned()).collect();
+    let specs: Vec<String> = match (options.problems.is_empty(), options.quick) {
+        (false, _) => options.problems.clone(),
+        (true, true) => listed(&QUICK),
+        (true, false) => listed(&PROBLEMS),
+    };
+    // The usual problems keep their names whatever is left out.
+    let name = |(k, spec): (usize, &String)| match PROBLEMS.iter().position(|p| p == spec) {
+        Some(k) => format!("P{}", k + 1),
+        None => format!("Q{}", k + 1),
+    };
+    specs.iter().enumerate().map(|(k, spec)| (name((k, spec)), spec.clone())).collect()
+}
+
+/// `peers` beside the folder of this program's profile: `target/peers`.
+fn default_peers() -> Result<PathBuf, Failure> {
+    let own = std::env::current_exe()?;
+    let target = own.parent().and_then(Path::parent).ok_or("this program has no target folder")?;
+    Ok(target.join("peers"))
+}
+
+/// Generates or reads every problem and writes the file that all drivers read.
+fn prepare(problems: &[(String, String)], work: &Path) -> Result<Vec<Matrix>, Failure> {
+    let mut matrices = Vec::new();
+    for (name, spec) in problems {
+        eprintln!("{name}: {spec}");
+        let a: Csr<f64> = match Path::new(spec).exists() {
+            true => io::read_matrix(spec)?,
+            false => spec.parse::<Problem>()?.generate()?,
+        };
+        a.pattern().require_square()?;
+        raw::write(&work.join(format!("{name}.csr")), &a)?;
+        let definite = a.symmetry().symmetric && a.diagonal()?.iter().all(|&d| d > 0.0);
+        let shown = Path::new(spec).file_name().map_or(spec.clone(), |f| f.to_string_lossy().into_owned());
+        matrices.push(Matrix {
+            name: name.clone(),
+            spec: shown,
+            rows: a.nrows() as u64,
+            nnz: a.nnz() as u64,
+            symmetric: definite,
+        });
+    }
+    Ok(matrices)
+}
+
+fn write(output: &Path, record: &Record) -> Result<(), Failure> {
+    std::fs::write(output.join("compare.json"), format!("{}\n", serde_json::to_string_pretty(record)?))?;
+    let pictures = plot::draw(output, record)?;
+    let mut text = report::markdown(record);
+    for (file, what) in pictures {
+        text.push_str(&format!("\n![{what}]({file})\n"));
+    }
+    Ok(std::fs::write(output.join("README.md"), text)?)
+}
+
+struct Comparison<'a> {
+    options: &'a Options,
+    work: &'a Path,
+    peers: &'a Path,
+    names: Vec<&'static str>,
+    record: Record,
+}
+
+/// One place in a round.
+enum Turn {
+    Contestant(Contestant, bool),
+    /// Bytes of the three arrays.
+    Triad(u64, Mode),
+}
+
+impl Comparison<'_> {
+    fn run(&mut self, output: &Path) -> Result<(), Failure> {
+        for &threads in &self.options.threads {
+            for (k, matrix) in self.record.matrices.clone().into_iter().enumerate() {
+                let turns = self.turns(&matrix, threads, k == 0);
+                self.rounds(&turns, &matrix, threads)?;
+                // What was measured stays, should the run be interrupted.
+                let text = serde_json::to_string_pretty(&self.record)?;
+                std::fs::write(output.join("compare.json"), format!("{text}\n"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Who takes turns on a matrix.
+    fn turns(&self, matrix: &Matrix, threads: usize, first: bool) -> Vec<Turn> {
+        let list = |kernels| {
+            let list = contestants::contestants(&self.names, &self.options.own, matrix, kernels, threads);
+            list.into_iter().map(move |c| Turn::Contestant(c, kernels))
+        };
+        let mut turns = Vec::new();
+        if !self.options.solves_only {
+            turns.push(Turn::Triad(record::spmv_bytes(matrix.rows, matrix.nnz), Mode::Triad));
+            if first && !self.options.quick {
+                turns.push(Turn::Triad(BIG_TRIAD, Mode::BigTriad));
+            }
+            turns.extend(list(true));
+        }
+        if !self.options.kernels_only {
+            turns.extend(list(false));
+        }
+        turns
+    }
+
+    fn rounds(&mut self, turns: &[Turn], matrix: &Matrix, threads: usize) -> Result<(), Failure> {
+        let mut entries: Vec<Entry> = turns.iter().map(|turn| turn.entry(matrix, threads)).collect();
+        for round in 1..=self.record.repetitions {
+            for (turn, entry) in turns.iter().zip(&mut entries) {
+                // Who failed once is not asked again.
+                if entry.failure.is_some() {
+                    continue;
+                }
+                match self.take(turn, matrix, threads)? {
+                    Ok(line) => {
+                        if entry.mode == Mode::Solve {
+                            entry.failure = line.shortfall(self.record.rtol);
+                        }
+                        entry.runs.push(line);
+                    }
+                    Err(reason) => entry.failure = Some(reason),
+                }
+                eprintln!("{} {threads} threads, round {round}: {}", matrix.name, told(entry));
+            }
+        }
+        self.record.entries.extend(entries);
+        Ok(())
+    }
+
+    /// Runs a driver once; the inner error is the contestant's failure.
+    fn take(&self, turn: &Turn, matrix: &Matrix, threads: usize) -> Result<Result<Line, String>, Failure> {
+        let limit = self.options.time_limit;
+        let mut command = match turn {
+            Turn::Triad(bytes, _) => {
+                let mut command = contestants::limited(limit);
+                command.arg(std::env::current_exe()?).arg("compare-triad").arg(bytes.to_string());
+                command.args(["--threads", &threads.to_string()]);
+                command
+            }
+            Turn::Contestant(contestant, kernels) => contestant.command(&Call {
+                peers: self.peers,
+                file: &self.work.join(format!("{}.csr", matrix.name)),
+                kernels: *kernels,
+                threads,
+                rtol: self.record.rtol,
+                max_iterations: self.options.max_iterations,
+                limit,
+            })?,
+        };
+        Ok(outcome(&mut command, limit)?.map_err(|reason| self.without_paths(&reason)))
+    }
+
+    /// A reason without the folders of this machine.
+    fn without_paths(&self, reason: &str) -> String {
+        let text = |p: &Path| format!("{}/", p.display());
+        reason.replace(&text(self.work), "").replace(&text(self.peers), "")
+    }
+}
+
+impl Turn {
+    fn entry(&self, matrix: &Matrix, threads: usize) -> Entry {
+        let (mode, peer, config) = match self {
+            Turn::Contestant(c, true) => (Mode::Kernels, c.peer.clone(), c.config.clone()),
+            Turn::Contestant(c, false) => (Mode::Solve, c.peer.clone(), c.config.clone()),
+            Turn::Triad(bytes, mode) => (*mode, "triad".into(), format!("{:.0} MB", *bytes as f64 / 1e6)),
+        };
+        Entry { mode, problem: matrix.name.clone(), threads, peer, config, runs: Vec::new(), failure: None }
+    }
+}
+
+/// Runs a command to its end: its line, or the reason why there is none.
+fn outcome(command: &mut Command, limit: u64) -> Result<Result<Line, String>, Failure> {
+    let output = command.output().map_err(|e| format!("`timeout` cannot be run: {e}"))?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let last = || stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message").trim();
+    Ok(match output.status.code() {
+        Some(0) => Line::parse(&String::from_utf8_lossy(&output.stdout)).map_err(|e| e.to_string()),
+        Some(124 | 137) => Err(format!("exceeded {limit} s")),
+        _ => Err(format!("failed ({}): {}", output.status, last())),
+    })
+}
+
+/// A line of progress.
+fn told(entry: &Entry) -> String {
+    let title = entry.title();
+    match (&entry.failure, entry.mode, entry.runs.last()) {
+        (Some(reason), ..) => format!("{title}: {reason}"),
+        (None, Mode::Solve, Some(line)) => format!(
+            "{title}: {:.3} + {:.3} s, {} iterations",
+            line.setup_seconds.unwrap_or(f64::NAN),
+            line.solve_seconds.unwrap_or(f64::NAN),
+            line.iterations.unwrap_or(0)
+        ),
+        _ => format!("{title}: measured"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_gives_a_line_or_a_reason() {
+        let run = |script: &str, limit: u64| {
+            let mut command = contestants::limited(limit);
+            outcome(command.args(["sh", "-c", script]), limit).unwrap()
+        };
+        let line = run("echo '{\"peer\":\"x\",\"status\":\"converged\"}'", 10).unwrap();
+        assert_eq!(line.peer, "x");
+        assert!(run("echo why >&2; exit 3", 10).unwrap_err().contains("why"));
+        assert!(run("true", 10).unwrap_err().contains("no result"));
+        assert_eq!(run("sleep 5", 1).unwrap_err(), "exceeded 1 s");
+    }
+}

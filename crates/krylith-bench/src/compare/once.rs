@@ -1,0 +1,192 @@
+//! Krylith's own driver: one solve, or the seconds of single operations, in a process of its own like every other contestant.
+
+use super::raw;
+use super::record::Line;
+use crate::Failure;
+use clap::Args;
+use krylith::operator::{LinearOperator, Recipe, Symbolic};
+use krylith::precond::{Ic0, Ilu0};
+use krylith::solver::{Method, Preconditioning};
+use krylith::space::{Space, Threads};
+use krylith::{Csr, Solver};
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Options of the hidden subcommand `compare-once`: those of every driver.
+#[derive(Args)]
+pub struct OnceOptions {
+    file: PathBuf,
+    #[arg(value_parser = ["solve", "kernels"])]
+    mode: String,
+    /// METHOD+PRECONDITIONER
+    config: String,
+    rtol: f64,
+    max_iterations: usize,
+    #[arg(long)]
+    threads: usize,
+}
+
+/// Does what is asked and prints the line.
+pub fn run(options: &OnceOptions) -> Result<(), Failure> {
+    rayon::ThreadPoolBuilder::new().num_threads(options.threads).build_global()?;
+    let (method, preconditioner) =
+        options.config.split_once('+').ok_or("a configuration is METHOD+PRECONDITIONER")?;
+    let (method, preconditioner) = (method.parse()?, preconditioner.parse()?);
+    let a = raw::read(&options.file)?;
+    let mut line = Line {
+        peer: "krylith".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        config: options.config.clone(),
+        problem: options.file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        threads: options.threads,
+        ..Line::default()
+    };
+    if options.mode == "kernels" {
+        line.status = "measured".into();
+        line.kernels = kernels(&a, preconditioner, options.threads)?;
+    } else {
+        solve(&a, method, preconditioner, options, &mut line)?;
+    }
+    println!("{}", serde_json::to_string(&line)?);
+    Ok(())
+}
+
+fn solve(
+    a: &Csr<f64>,
+    method: Method,
+    preconditioner: Preconditioning,
+    options: &OnceOptions,
+    line: &mut Line,
+) -> Result<(), Failure> {
+    let b = right_hand_side(a);
+    let mut x = vec![0.0; a.nrows()];
+    let solver = Solver::new()
+        .method(method)
+        .preconditioner(preconditioner)
+        .threads(options.threads)
+        .rtol(options.rtol)
+        .max_iterations(options.max_iterations);
+    let started = Instant::now();
+    let mut prepared = solver.prepare(a)?;
+    line.setup_seconds = Some(started.elapsed().as_secs_f64());
+    let started = Instant::now();
+    let report = prepared.solve(a, &b, &mut x, &mut ())?;
+    line.solve_seconds = Some(started.elapsed().as_secs_f64());
+    line.import_seconds = Some(0.0);
+    line.status = report.outcome.name().into();
+    line.iterations = Some(report.iterations as u64);
+    line.relative_residual = Some(relative_residual(a, &x, &b)).filter(|r| r.is_finite());
+    Ok(())
+}
+
+fn right_hand_side(a: &Csr<f64>) -> Vec<f64> {
+    (0..a.nrows()).map(|i| a.row(i).1.iter().sum()).collect()
+}
+
+/// ‖b − A x‖₂ / ‖b‖₂ from left to right, as the other drivers do it.
+fn relative_residual(a: &Csr<f64>, x: &[f64], b: &[f64]) -> f64 {
+    let residual = |i: usize| {
+        let (columns, values) = a.row(i);
+        b[i] - columns.iter().zip(values).map(|(&j, v)| v * x[j as usize]).sum::<f64>()
+    };
+    let square: f64 = (0..a.nrows()).map(|i| residual(i).powi(2)).sum();
+    (square / b.iter().map(|b| b * b).sum::<f64>()).sqrt()
+}
+
+type Figures = BTreeMap<String, Option<f64>>;
+
+fn kernels(a: &Csr<f64>, preconditioner: Preconditioning, threads: usize) -> Result<Figures, Failure> {
+    let space = Threads::<f64>::new(threads);
+    let mut figures = Figures::new();
+    let mut keep = |name: &str, seconds: f64| figures.insert(name.into(), Some(seconds));
+    let (b, mut y) = (right_hand_side(a), space.zeros(&a.nrows())?);
+    keep("spmv", application(a, &space, &b, &mut y)?);
+    keep("dot", least_seconds(|| space.dot(&b, &y).map(black_box))?);
+    keep("axpy", least_seconds(|| space.axpby(1e-9, &b, 1.0, &mut y))?);
+    match preconditioner {
+        Preconditioning::None => {}
+        Preconditioning::Ic0 => recipe(&Ic0::default(), &space, a, &mut keep)?,
+        Preconditioning::Ilu0 => recipe(&Ilu0::default(), &space, a, &mut keep)?,
+        other => return Err(format!("the kernels of {other} are not measured").into()),
+    }
+    Ok(figures)
+}
+
+/// Analysis, factorization and application apart.
+fn recipe<R: Recipe<Threads<f64>, Csr<f64>>>(
+    recipe: &R,
+    space: &Threads<f64>,
+    a: &Csr<f64>,
+    keep: &mut impl FnMut(&str, f64) -> Option<Option<f64>>,
+) -> Result<(), Failure> {
+    keep("analyze", least_seconds(|| recipe.analyze(space, a))?);
+    let symbolic = recipe.analyze(space, a)?;
+    keep("factor", least_seconds(|| symbolic.factor(space, a))?);
+    let factor = symbolic.factor(space, a)?;
+    let mut y = space.zeros(&a.nrows())?;
+    keep("apply", application(&factor, space, &right_hand_side(a), &mut y)?);
+    Ok(())
+}
+
+/// Seconds of y = A x.
+fn application(
+    a: &impl LinearOperator<Threads<f64>>,
+    space: &Threads<f64>,
+    x: &Vec<f64>,
+    y: &mut Vec<f64>,
+) -> Result<f64, Failure> {
+    let mut scratch = a.scratch(space)?;
+    least_seconds(|| a.apply(space, x, y, &mut scratch))
+}
+
+/// The least seconds of a call: at least 20 calls and 0.3 s, but no more than 5 s once there are 3. What a call returns is
+/// dropped outside the time.
+fn least_seconds<T, E: Into<Failure>>(mut call: impl FnMut() -> Result<T, E>) -> Result<f64, Failure> {
+    let (began, mut least, mut calls) = (Instant::now(), f64::INFINITY, 0);
+    loop {
+        let started = Instant::now();
+        let result = call();
+        least = least.min(started.elapsed().as_secs_f64());
+        result.map_err(Into::into)?;
+        calls += 1;
+        let spent = began.elapsed();
+        let enough = calls >= 20 && spent >= Duration::from_millis(300);
+        if enough || calls >= 3 && spent > Duration::from_secs(5) {
+            return Ok(least);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use krylith::gallery::Problem;
+
+    #[test]
+    fn a_solve_fills_the_line() {
+        let a = "poisson2d:20".parse::<Problem>().unwrap().generate().unwrap();
+        let options = OnceOptions {
+            file: "P1.csr".into(),
+            mode: "solve".into(),
+            config: "cg+ic0".into(),
+            rtol: 1e-7,
+            max_iterations: 100,
+            threads: 2,
+        };
+        let mut line = Line::default();
+        solve(&a, Method::Cg, Preconditioning::Ic0, &options, &mut line).unwrap();
+        assert_eq!(line.shortfall(1e-7), None);
+        assert!(line.iterations.unwrap() > 5 && line.total().unwrap() > 0.0);
+    }
+
+    #[test]
+    fn all_kernels_are_measured() {
+        let a = "poisson2d:10".parse::<Problem>().unwrap().generate().unwrap();
+        let figures = kernels(&a, Preconditioning::Ilu0, 1).unwrap();
+        let names: Vec<&str> = figures.keys().map(String::as_str).collect();
+        assert_eq!(names, ["analyze", "apply", "axpy", "dot", "factor", "spmv"]);
+        assert!(kernels(&a, Preconditioning::Jacobi, 1).is_err());
+    }
+}

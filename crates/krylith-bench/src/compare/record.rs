@@ -1,0 +1,276 @@
+//! What is kept of a run: the lines that drivers print, by contestant, and statistics over repetitions.
+
+use crate::Failure;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The line a driver prints; `peers/README.md` says what each field means.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Line {
+    pub peer: String,
+    pub version: String,
+    pub config: String,
+    pub problem: String,
+    pub threads: usize,
+    pub status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub import_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setup_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub solve_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relative_residual: Option<f64>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub kernels: BTreeMap<String, Option<f64>>,
+}
+
+impl Line {
+    /// The last line of a driver's output that is an object.
+    pub fn parse(output: &str) -> Result<Line, Failure> {
+        let line = output.lines().rev().find(|line| line.starts_with('{')).ok_or("printed no result")?;
+        serde_json::from_str(line)
+            .map_err(|error| format!("printed a result that cannot be read: {error}").into())
+    }
+
+    /// Set-up and solve.
+    pub fn total(&self) -> Option<f64> {
+        Some(self.setup_seconds? + self.solve_seconds?)
+    }
+
+    /// Why this is not a solution to the tolerance, if it is not.
+    pub fn shortfall(&self, rtol: f64) -> Option<String> {
+        match self.relative_residual {
+            _ if self.status != "converged" => Some(format!("ended as {}", self.status)),
+            // The last digits of a residual depend on the order of its sums.
+            Some(residual) if residual <= 1.01 * rtol => None,
+            Some(residual) => Some(format!("says converged at a residual of {residual:.2e}")),
+            None => Some("its residual is not a number".into()),
+        }
+    }
+}
+
+/// What a contestant was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// A whole solve.
+    Solve,
+    /// Seconds a call of single operations.
+    Kernels,
+    /// The memory's rate at the footprint of the problem's kernels.
+    Triad,
+    /// The memory's rate at three arrays of 1 GB.
+    BigTriad,
+}
+
+/// A contestant on a problem with a number of threads: every repetition, or why there is none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    pub mode: Mode,
+    pub problem: String,
+    pub threads: usize,
+    pub peer: String,
+    pub config: String,
+    pub runs: Vec<Line>,
+    pub failure: Option<String>,
+}
+
+/// A matrix of the comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Matrix {
+    /// P1 and so on.
+    pub name: String,
+    /// Where it came from: a gallery problem or a file's name.
+    pub spec: String,
+    pub rows: u64,
+    pub nnz: u64,
+    pub symmetric: bool,
+}
+
+/// A peer that is not installed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Absent {
+    pub peer: String,
+    pub install: String,
+}
+
+/// A whole run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    pub date: String,
+    pub command: String,
+    pub machine: Vec<String>,
+    pub rtol: f64,
+    pub repetitions: usize,
+    pub matrices: Vec<Matrix>,
+    pub absent: Vec<Absent>,
+    pub entries: Vec<Entry>,
+}
+
+/// Bytes that one product with A moves at least.
+pub fn spmv_bytes(rows: u64, nnz: u64) -> u64 {
+    12 * nnz + 20 * rows
+}
+
+/// Bytes that a forward and a backward solve with factors of A's pattern move at least.
+pub fn apply_bytes(rows: u64, nnz: u64) -> u64 {
+    12 * nnz + 40 * rows
+}
+
+/// Shortest total that counts as timed.
+pub const SHORTEST: f64 = 0.1;
+
+/// Least, middle and most of some figures.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    pub least: f64,
+    pub median: f64,
+    pub most: f64,
+    pub count: usize,
+}
+
+impl Spread {
+    /// Of the figures that are numbers; `None` if there are none.
+    pub fn of(figures: impl IntoIterator<Item = f64>) -> Option<Spread> {
+        let mut sorted: Vec<f64> = figures.into_iter().filter(|f| f.is_finite()).collect();
+        sorted.sort_by(f64::total_cmp);
+        let (&least, &most) = (sorted.first()?, sorted.last()?);
+        let middle = sorted.len() / 2;
+        let median =
+            if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 };
+        Some(Spread { least, median, most, count: sorted.len() })
+    }
+}
+
+impl Entry {
+    /// The repetition with the least total.
+    pub fn best(&self) -> Option<&Line> {
+        let timed = self.runs.iter().filter_map(|line| Some((line.total()?, line)));
+        timed.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, line)| line)
+    }
+
+    /// Totals over the repetitions.
+    pub fn totals(&self) -> Option<Spread> {
+        Spread::of(self.runs.iter().filter_map(Line::total))
+    }
+
+    /// The least total, if the solve succeeded and took long enough to be timed.
+    pub fn counted(&self) -> Option<f64> {
+        let least = self.totals()?.least;
+        (self.failure.is_none() && least >= SHORTEST).then_some(least)
+    }
+
+    /// Seconds a call of a kernel over the repetitions.
+    pub fn kernel(&self, name: &str) -> Option<Spread> {
+        Spread::of(self.runs.iter().filter_map(|line| *line.kernels.get(name)?))
+    }
+
+    /// `PETSc cg+icc0`.
+    pub fn title(&self) -> String {
+        format!("{} {}", self.peer, self.config)
+    }
+}
+
+impl Record {
+    /// Entries of a mode on a problem with a number of threads.
+    pub fn on(&self, mode: Mode, problem: &str, threads: usize) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(move |e| e.mode == mode && e.problem == problem && e.threads == threads)
+    }
+
+    /// Numbers of threads, in order.
+    pub fn threads(&self) -> Vec<usize> {
+        let mut all: Vec<usize> = self.entries.iter().map(|e| e.threads).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// The triad's GB/s at the footprint of a problem.
+    pub fn triad(&self, problem: &str, threads: usize) -> Option<f64> {
+        let entry = self.on(Mode::Triad, problem, threads).next()?;
+        Some(1e-9 / entry.kernel("seconds_a_byte")?.least)
+    }
+
+    /// The least counted total of anyone but Krylith.
+    pub fn best_peer(&self, problem: &str, threads: usize) -> Option<f64> {
+        let peers = self.on(Mode::Solve, problem, threads).filter(|e| e.peer != "krylith");
+        peers.filter_map(Entry::counted).min_by(f64::total_cmp)
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    pub fn solved(peer: &str, config: &str, totals: &[(f64, f64)]) -> Entry {
+        let runs = totals.iter().map(|&(setup, solve)| Line {
+            peer: peer.into(),
+            config: config.into(),
+            status: "converged".into(),
+            setup_seconds: Some(setup),
+            solve_seconds: Some(solve),
+            iterations: Some(83),
+            relative_residual: Some(9e-8),
+            ..Line::default()
+        });
+        Entry {
+            mode: Mode::Solve,
+            problem: "P2".into(),
+            threads: 1,
+            peer: peer.into(),
+            config: config.into(),
+            runs: runs.collect(),
+            failure: None,
+        }
+    }
+
+    #[test]
+    fn the_last_object_of_the_output_is_the_result() {
+        let output = "a warning\n{\"peer\":\"petsc\",\"threads\":2,\"status\":\"converged\",\"setup_seconds\":0.5,\
+                      \"solve_seconds\":1.5,\"relative_residual\":1.005e-7,\"kernels\":{\"dot\":null,\"spmv\":0.25}}\nbye";
+        let line = Line::parse(output).unwrap();
+        assert_eq!((line.peer.as_str(), line.threads, line.total()), ("petsc", 2, Some(2.0)));
+        assert_eq!((line.kernels["dot"], line.kernels["spmv"]), (None, Some(0.25)));
+        assert_eq!(line.shortfall(1e-7), None);
+        assert!(Line::parse("nothing").unwrap_err().to_string().contains("no result"));
+        assert!(Line::parse("{\"peer\":1}").unwrap_err().to_string().contains("cannot be read"));
+    }
+
+    #[test]
+    fn converged_is_checked_by_the_residual() {
+        let mut line = Line { status: "converged".into(), relative_residual: Some(2e-7), ..Line::default() };
+        assert!(line.shortfall(1e-7).unwrap().contains("2.00e-7"));
+        line.relative_residual = None;
+        assert!(line.shortfall(1e-7).unwrap().contains("not a number"));
+        line.status = "max_iterations".into();
+        assert!(line.shortfall(1e-7).unwrap().contains("max_iterations"));
+    }
+
+    #[test]
+    fn spreads() {
+        let odd = Spread::of([3.0, 1.0, 2.0, f64::NAN]).unwrap();
+        assert_eq!(odd, Spread { least: 1.0, median: 2.0, most: 3.0, count: 3 });
+        assert_eq!(Spread::of([4.0, 1.0]).unwrap().median, 2.5);
+        assert_eq!(Spread::of([]), None);
+    }
+
+    #[test]
+    fn bytes_are_counted_once_each() {
+        // Row pointers 4, x 8, y 8 a row; the factors' solves read and write one vector more, and the diagonal.
+        assert_eq!(spmv_bytes(10, 28), 12 * 28 + 200);
+        assert_eq!(apply_bytes(10, 28), 12 * 28 + 400);
+    }
+
+    #[test]
+    fn the_best_repetition_has_the_least_total() {
+        let entry = solved("petsc", "cg+icc0", &[(0.5, 1.0), (0.1, 1.2), (0.2, 1.2)]);
+        assert_eq!(entry.best().unwrap().setup_seconds, Some(0.1));
+        assert_eq!(entry.totals().unwrap().most, 1.5);
+        assert!(entry.counted().is_some());
+        assert_eq!(solved("petsc", "cg+icc0", &[(0.01, 0.02)]).counted(), None, "too short to be timed");
+    }
+}
