@@ -134,6 +134,9 @@ pub enum SetupError {
         /// Its value.
         value: f64,
     },
+    /// A symmetric factor was asked of a pattern that is not symmetric.
+    #[error("the pattern is not symmetric, as this factor needs it")]
+    PatternNotSymmetric,
     /// `refactor` was given a matrix of another pattern than `analyze`.
     #[error("the pattern differs from the one that was analyzed; call `analyze` again")]
     PatternChanged,

@@ -30,7 +30,7 @@ pub mod precond;
 pub mod report;
 pub mod scalar;
 pub mod schedule;
-mod sliced;
+pub mod sliced;
 pub mod solver;
 pub mod space;
 pub mod stop;

@@ -6,12 +6,15 @@ use crate::Failure;
 use clap::Args;
 use krylith::operator::{LinearOperator, Recipe, Symbolic};
 use krylith::precond::{Ic0, Ilu0};
+use krylith::schedule::Schedule;
+use krylith::sliced::{Incomplete, Sliced, SlicedFactor, SlicedPattern};
 use krylith::solver::{Method, Preconditioning};
 use krylith::space::{Space, Threads};
 use krylith::{Csr, Solver};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Options of the hidden subcommand `compare-once`: those of every driver.
@@ -102,16 +105,41 @@ fn kernels(a: &Csr<f64>, preconditioner: Preconditioning, threads: usize) -> Res
     let mut figures = Figures::new();
     let mut keep = |name: &str, seconds: f64| figures.insert(name.into(), Some(seconds));
     let (b, mut y) = (right_hand_side(a), space.zeros(&a.nrows())?);
-    keep("spmv", application(a, &space, &b, &mut y)?);
     keep("dot", least_seconds(|| space.dot(&b, &y).map(black_box))?);
     keep("axpy", least_seconds(|| space.axpby(1e-9, &b, 1.0, &mut y))?);
     match preconditioner {
-        Preconditioning::None => {}
-        Preconditioning::Ic0 => recipe(&Ic0::default(), &space, a, &mut keep)?,
-        Preconditioning::Ilu0 => recipe(&Ilu0::default(), &space, a, &mut keep)?,
+        Preconditioning::None => {
+            keep("spmv", application(a, &space, &b, &mut y)?);
+        }
+        Preconditioning::Ic0 => incomplete(Incomplete::Ic0, &Ic0::default(), &space, a, &mut keep)?,
+        Preconditioning::Ilu0 => incomplete(Incomplete::Ilu0, &Ilu0::default(), &space, a, &mut keep)?,
         other => return Err(format!("the kernels of {other} are not measured").into()),
     }
     Ok(figures)
+}
+
+/// What the solver would do: in slices if they pay, by rows otherwise.
+fn incomplete<R: Recipe<Threads<f64>, Csr<f64>>>(
+    kind: Incomplete,
+    by_rows: &R,
+    space: &Threads<f64>,
+    a: &Csr<f64>,
+    keep: &mut impl FnMut(&str, f64) -> Option<Option<f64>>,
+) -> Result<(), Failure> {
+    let analyze = || -> Result<_, Failure> {
+        let pattern = Arc::new(SlicedPattern::find(a.pattern())?);
+        let factor = SlicedFactor::new(&pattern, kind, space.threads(), Schedule::Auto)?;
+        Ok((pattern, factor))
+    };
+    let Ok((pattern, mut factor)) = analyze() else { return recipe(by_rows, space, a, keep) };
+    keep("analyze", least_seconds(analyze)?);
+    let mut sliced = Sliced::zeros(&pattern);
+    keep("factor", least_seconds(|| sliced.set(space, a).and_then(|()| factor.refactor(space, &sliced)))?);
+    let (mut x, mut y) = (space.zeros(&pattern.positions())?, space.zeros(&pattern.positions())?);
+    pattern.gather(&right_hand_side(a), &mut x);
+    keep("spmv", application(&sliced, space, &x, &mut y)?);
+    keep("apply", application(&factor, space, &x, &mut y)?);
+    Ok(())
 }
 
 /// Analysis, factorization and application apart.
@@ -126,7 +154,9 @@ fn recipe<R: Recipe<Threads<f64>, Csr<f64>>>(
     keep("factor", least_seconds(|| symbolic.factor(space, a))?);
     let factor = symbolic.factor(space, a)?;
     let mut y = space.zeros(&a.nrows())?;
-    keep("apply", application(&factor, space, &right_hand_side(a), &mut y)?);
+    let b = right_hand_side(a);
+    keep("spmv", application(a, space, &b, &mut y)?);
+    keep("apply", application(&factor, space, &b, &mut y)?);
     Ok(())
 }
 

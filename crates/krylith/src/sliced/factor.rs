@@ -15,13 +15,12 @@ use crate::matrix::Triangle;
 use crate::operator::LinearOperator;
 use crate::schedule::{PlanScratch, Schedule, SlicePlan};
 use crate::space::{Threads, require_same};
-use rayon::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 /// Which factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SlicedIncomplete {
+pub enum Incomplete {
     /// Incomplete Cholesky; the upper triangle of A is not read.
     Ic0,
     /// Incomplete LU.
@@ -30,8 +29,8 @@ pub(crate) enum SlicedIncomplete {
 
 /// The factor.
 #[derive(Debug)]
-pub(crate) struct SlicedFactor {
-    kind: SlicedIncomplete,
+pub struct SlicedFactor {
+    kind: Incomplete,
     /// L, 1 / D and U.
     values: Sliced,
     down: SlicePlan,
@@ -41,29 +40,23 @@ pub(crate) struct SlicedFactor {
 
 /// Progress of both sweeps, and the vector between them.
 #[derive(Debug)]
-pub(crate) struct SlicedScratch {
+pub struct SlicedScratch {
     down: PlanScratch,
     up: PlanScratch,
     between: Vec<f64>,
 }
 
-/// Whether the pattern is symmetric, as IC(0) needs it.
-pub(crate) fn is_symmetric(pattern: &SlicedPattern) -> bool {
-    let slices = pattern.order.slices();
-    pattern.lower.len_of_entries() == pattern.upper.len_of_entries()
-        && (0..slices.div_ceil(1024))
-            .into_par_iter()
-            .all(|task| kernels::is_mirrored(pattern, task * 1024..((task + 1) * 1024).min(slices)))
-}
-
 impl SlicedFactor {
-    /// Plans for the sweeps, and room for the factor.
-    pub(crate) fn new(
+    /// Plans for the sweeps on a team of `threads`, and room for the factor. IC(0) needs a symmetric pattern.
+    pub fn new(
         pattern: &Arc<SlicedPattern>,
-        kind: SlicedIncomplete,
+        kind: Incomplete,
         threads: usize,
         schedule: Schedule,
-    ) -> Self {
+    ) -> Result<Self, SetupError> {
+        if kind == Incomplete::Ic0 && !pattern.is_symmetric() {
+            return Err(SetupError::PatternNotSymmetric);
+        }
         let plan = |triangle: Triangle| {
             let strips = match triangle {
                 Triangle::Lower => &pattern.lower,
@@ -72,12 +65,14 @@ impl SlicedFactor {
             SlicePlan::new(&pattern.order.levels, triangle, threads, schedule, |slice| strips.needs(slice))
         };
         let (down, up) = (plan(Triangle::Lower), plan(Triangle::Upper));
-        SlicedFactor { kind, values: Sliced::zeros(pattern), refactoring: down.scratch(), down, up }
+        Ok(SlicedFactor { kind, values: Sliced::zeros(pattern), refactoring: down.scratch(), down, up })
     }
 
-    /// The factor of a matrix of the same strips, in place; allocates nothing.
-    pub(crate) fn refactor(&mut self, space: &Threads<f64>, a: &Sliced) -> Result<(), SetupError> {
-        debug_assert!(Arc::ptr_eq(&a.pattern, &self.values.pattern));
+    /// The factor of a matrix of the same pattern object, in place; allocates nothing.
+    pub fn refactor(&mut self, space: &Threads<f64>, a: &Sliced) -> Result<(), SetupError> {
+        if !Arc::ptr_eq(&a.pattern, &self.values.pattern) {
+            return Err(SetupError::PatternChanged);
+        }
         let run = self.down.begin(&mut self.refactoring);
         let pattern = &*a.pattern;
         let a = a.values();
@@ -93,12 +88,12 @@ impl SlicedFactor {
                 // SAFETY: the plan calls each slice once, after the slices its lower strips point to.
                 unsafe {
                     match kind {
-                        SlicedIncomplete::Ic0 => kernels::eliminate_ic(pattern, a, f, slices, &bad),
-                        SlicedIncomplete::Ilu0 => kernels::eliminate_ilu(pattern, a, f, slices, &bad),
+                        Incomplete::Ic0 => kernels::eliminate_ic(pattern, a, f, slices, &bad),
+                        Incomplete::Ilu0 => kernels::eliminate_ilu(pattern, a, f, slices, &bad),
                     }
                 }
             });
-            if kind == SlicedIncomplete::Ic0 {
+            if kind == Incomplete::Ic0 {
                 member.barrier();
                 // SAFETY: every slice of U has one member; L is finished since the barrier.
                 unsafe { kernels::mirror(pattern, f, member.part(pattern.order.slices(), 64)) };
@@ -114,17 +109,17 @@ impl SlicedFactor {
     }
 
     /// Entries of the factor, as those of the other form count them.
-    pub(crate) fn nnz(&self) -> usize {
+    pub fn nnz(&self) -> usize {
         let p = &self.values.pattern;
         let n = p.source.nrows();
         match self.kind {
-            SlicedIncomplete::Ic0 => n + (p.source.nnz() - n) / 2,
-            SlicedIncomplete::Ilu0 => p.source.nnz(),
+            Incomplete::Ic0 => n + (p.source.nnz() - n) / 2,
+            Incomplete::Ilu0 => p.source.nnz(),
         }
     }
 
     /// Bytes of the factor and its plans; the pattern is shared with A.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.values.bytes() + self.down.bytes() + self.up.bytes()
     }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// Values on a sliced pattern.
 #[derive(Debug)]
-pub(crate) struct Sliced {
+pub struct Sliced {
     pub(super) pattern: Arc<SlicedPattern>,
     pub(super) lower: Vec<f64>,
     pub(super) diagonal: Vec<f64>,
@@ -27,7 +27,7 @@ pub(crate) struct Sliced {
 
 impl Sliced {
     /// All zero.
-    pub(crate) fn zeros(pattern: &Arc<SlicedPattern>) -> Self {
+    pub fn zeros(pattern: &Arc<SlicedPattern>) -> Self {
         Sliced {
             pattern: Arc::clone(pattern),
             lower: vec![0.0; pattern.lower.len() * LANES],
@@ -37,7 +37,7 @@ impl Sliced {
     }
 
     /// Takes over the values of a matrix of the pattern that was sliced; allocates nothing.
-    pub(crate) fn set(&mut self, space: &Threads<f64>, a: &Csr<f64>) -> Result<(), SetupError> {
+    pub fn set(&mut self, space: &Threads<f64>, a: &Csr<f64>) -> Result<(), SetupError> {
         let pattern = &*self.pattern;
         require_pattern(&pattern.source, a.pattern())?;
         let (lower, diagonal, upper) =
@@ -64,7 +64,7 @@ impl Sliced {
     }
 
     /// Bytes of the values.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         [&self.lower, &self.diagonal, &self.upper].iter().map(|v| size_of_val(v.as_slice())).sum()
     }
 

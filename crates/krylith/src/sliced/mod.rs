@@ -12,6 +12,32 @@
 //! neighbouring rows of the ones before, and nearly all strips are full. Where they are not, the matrix keeps its rows and its
 //! order; see [`SlicedPattern::find`].
 //!
+//! [`Solver`](crate::Solver) takes this path by itself where it pays. By hand:
+//!
+//! ```
+//! use krylith::operator::LinearOperator;
+//! use krylith::schedule::Schedule;
+//! use krylith::sliced::{Incomplete, Sliced, SlicedFactor, SlicedPattern};
+//! use krylith::{gallery::Problem, space::Threads};
+//! use std::sync::Arc;
+//!
+//! let a = "poisson3d:20".parse::<Problem>()?.generate()?;
+//! let space = Threads::new(2);
+//! let pattern = Arc::new(SlicedPattern::find(a.pattern())?);
+//! let mut sliced = Sliced::zeros(&pattern);
+//! sliced.set(&space, &a)?;
+//! let mut m = SlicedFactor::new(&pattern, Incomplete::Ic0, 2, Schedule::Auto)?;
+//! m.refactor(&space, &sliced)?;
+//! // z = M⁻¹ b, in the new order and back.
+//! let (b, mut x) = (vec![1.0; a.nrows()], vec![0.0; a.nrows()]);
+//! let (mut r, mut z) = (vec![0.0; pattern.positions()], vec![0.0; pattern.positions()]);
+//! pattern.gather(&b, &mut r);
+//! m.apply(&space, &r, &mut z, &mut m.scratch(&space)?)?;
+//! pattern.scatter(&z, &mut x);
+//! assert!(x.iter().all(|&x| x > 0.0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! The iteration runs on reordered vectors; b and x are reordered once a solve. Wavefronts begin at multiples of eight: the rows
 //! in between are empty and their entries of every vector zero. A and its factor share their strips.
 //!
@@ -26,9 +52,9 @@ mod matrix;
 mod order;
 mod strips;
 
-pub(crate) use factor::{SlicedFactor, SlicedIncomplete, is_symmetric};
-pub(crate) use matrix::Sliced;
-pub(crate) use strips::SlicedPattern;
+pub use factor::{Incomplete, SlicedFactor, SlicedScratch};
+pub use matrix::Sliced;
+pub use strips::{NotSliced, SlicedPattern};
 
 /// Rows of a slice, lanes of a strip.
 pub(crate) const LANES: usize = 8;
@@ -90,24 +116,23 @@ mod tests {
     /// Both factors applied equal those by rows, and are the same bits on every plan and number of threads.
     #[test]
     fn sweeps_are_those_of_the_rows() {
-        for (name, kind) in PROBLEMS
-            .iter()
-            .flat_map(|&name| [SlicedIncomplete::Ic0, SlicedIncomplete::Ilu0].map(|kind| (name, kind)))
+        for (name, kind) in
+            PROBLEMS.iter().flat_map(|&name| [Incomplete::Ic0, Incomplete::Ilu0].map(|kind| (name, kind)))
         {
             let (a, pattern) = problem(name);
-            assert_eq!(is_symmetric(&pattern), a.pattern().transpose() == **a.pattern());
-            if name == "convection3d:13" && kind == SlicedIncomplete::Ic0 {
+            assert_eq!(pattern.is_symmetric(), a.pattern().transpose() == **a.pattern());
+            if name == "convection3d:13" && kind == Incomplete::Ic0 {
                 continue;
             }
             let x = vector(a.nrows());
             let mut expected = vec![0.0; a.nrows()];
             let space = Threads::new(1);
             match kind {
-                SlicedIncomplete::Ic0 => {
+                Incomplete::Ic0 => {
                     let f = Ic0::default().analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
                     f.apply(&space, &x, &mut expected, &mut f.scratch(&space).unwrap()).unwrap();
                 }
-                SlicedIncomplete::Ilu0 => {
+                Incomplete::Ilu0 => {
                     let f = Ilu0::default().analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
                     f.apply(&space, &x, &mut expected, &mut f.scratch(&space).unwrap()).unwrap();
                 }
@@ -120,7 +145,7 @@ mod tests {
                     let space = Threads::new(threads);
                     let mut sliced = Sliced::zeros(&pattern);
                     sliced.set(&space, &a).unwrap();
-                    let mut f = SlicedFactor::new(&pattern, kind, threads, schedule);
+                    let mut f = SlicedFactor::new(&pattern, kind, threads, schedule).unwrap();
                     f.refactor(&space, &sliced).unwrap();
                     let mut z = vec![f64::NAN; pattern.positions()];
                     let mut scratch = f.scratch(&space).unwrap();
@@ -144,7 +169,7 @@ mod tests {
     /// What does not pay is told.
     #[test]
     fn chains_and_scattered_rows_are_left_alone() {
-        let why = SlicedPattern::find(&Arc::new(tridiagonal(1000))).unwrap_err();
+        let why = SlicedPattern::find(&Arc::new(tridiagonal(1000))).unwrap_err().to_string();
         assert!(why.contains("wavefronts are too small"), "{why}");
         // Rows that need random rows of the level before.
         let n = 4096;
@@ -160,7 +185,7 @@ mod tests {
             row_ptr.push(col_idx.len());
         }
         let scattered = Pattern::new(n, n, row_ptr, col_idx).unwrap();
-        let why = SlicedPattern::find(&Arc::new(scattered)).unwrap_err();
+        let why = SlicedPattern::find(&Arc::new(scattered)).unwrap_err().to_string();
         assert!(why.contains("neighbouring rows differ"), "{why}");
     }
 
@@ -184,7 +209,7 @@ mod tests {
             let space = Threads::new(threads);
             let mut sliced = Sliced::zeros(&pattern);
             sliced.set(&space, &a).unwrap();
-            let mut f = SlicedFactor::new(&pattern, SlicedIncomplete::Ic0, threads, Schedule::Auto);
+            let mut f = SlicedFactor::new(&pattern, Incomplete::Ic0, threads, Schedule::Auto).unwrap();
             let error = f.refactor(&space, &sliced).unwrap_err();
             assert!(
                 matches!(error, crate::SetupError::BadPivot { row: 77, value } if value < 0.0),

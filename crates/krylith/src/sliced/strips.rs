@@ -7,11 +7,14 @@
 #![allow(unsafe_code)]
 
 use super::LANES;
+use super::kernels;
 use super::order::{EMPTY, LevelOrder};
 use crate::matrix::{Parts, Pattern};
+use crate::precond::require_diagonal;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
+use thiserror::Error;
 
 /// Positions may exceed rows by this factor: levels of about thirty rows on average.
 const MOST_POSITIONS: f64 = 1.125;
@@ -67,20 +70,45 @@ impl Strips {
     }
 }
 
+/// Why slices would not pay.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum NotSliced {
+    /// Not square, or without a full diagonal.
+    #[error("{0}")]
+    Unfit(String),
+    /// Fewer rows than are worth it.
+    #[error("{0} rows are few")]
+    Few(usize),
+    /// Positions or places of entries do not fit 32 bits.
+    #[error("too large for 32-bit places")]
+    TooLarge,
+    /// A row with very many entries.
+    #[error("a row has more than {LONGEST_ROW} entries")]
+    LongRow,
+    /// Wavefronts with few rows.
+    #[error("wavefronts are too small to fill slices")]
+    SmallWavefronts,
+    /// Neighbouring rows of a wavefront have their entries in unrelated places.
+    #[error("neighbouring rows differ: strips would be {fill:.1} times the entries", fill = f64::from(*.0) / 10.0)]
+    Scattered(u32),
+}
+
 /// A pattern in slices, and how it came from compressed rows.
 #[derive(Debug)]
-pub(crate) struct SlicedPattern {
+pub struct SlicedPattern {
     pub(super) source: Arc<Pattern>,
     pub(super) order: LevelOrder,
     pub(super) lower: Strips,
     pub(super) upper: Strips,
     /// For every entry of the source its place among the values of its side; unused for the diagonal.
     pub(super) places: Vec<u32>,
+    symmetric: bool,
 }
 
 impl SlicedPattern {
-    /// Slices of a square pattern with a full diagonal; if they do not pay, the reason. The answer depends on the pattern alone.
-    pub(crate) fn find(source: &Arc<Pattern>) -> Result<Self, String> {
+    /// Slices of a square pattern with a full diagonal; if they would not pay, the reason. The answer depends on the pattern alone.
+    pub fn find(source: &Arc<Pattern>) -> Result<Self, NotSliced> {
         Self::find_with(source, MOST_POSITIONS, MOST_PLACES)
     }
 
@@ -89,21 +117,22 @@ impl SlicedPattern {
         source: &Arc<Pattern>,
         most_positions: f64,
         most_places: f64,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, NotSliced> {
+        require_diagonal(source).map_err(|error| NotSliced::Unfit(error.to_string()))?;
         let n = source.nrows();
         if n < 4 * LANES {
-            return Err(format!("{n} rows are few"));
+            return Err(NotSliced::Few(n));
         }
         if n as f64 * most_positions >= (i32::MAX - 16) as f64
             || source.nnz() as f64 * most_places >= u32::MAX as f64
         {
-            return Err("too large for 32-bit places".into());
+            return Err(NotSliced::TooLarge);
         }
         if (0..n).into_par_iter().any(|i| source.row_range(i).len() > LONGEST_ROW) {
-            return Err(format!("a row has more than {LONGEST_ROW} entries"));
+            return Err(NotSliced::LongRow);
         }
         let Some(order) = LevelOrder::new(source, (n as f64 * most_positions) as usize) else {
-            return Err("wavefronts are too small to fill slices".into());
+            return Err(NotSliced::SmallWavefronts);
         };
         let entries = source.nnz() - n;
         let mut places = vec![0u32; source.nnz()];
@@ -111,15 +140,32 @@ impl SlicedPattern {
         let strips: usize = tasks.iter().map(|t| t.lower.len() + t.upper.len()).sum();
         let fill = (strips * LANES) as f64 / entries.max(1) as f64;
         if fill > most_places {
-            return Err(format!("neighbouring rows differ: strips would be {fill:.1} times the entries"));
+            return Err(NotSliced::Scattered((10.0 * fill).min(1e9) as u32));
         }
         let [lower, upper] = join(source, &order, tasks, &mut places);
-        Ok(SlicedPattern { source: Arc::clone(source), order, lower, upper, places })
+        let mut pattern =
+            SlicedPattern { source: Arc::clone(source), order, lower, upper, places, symmetric: false };
+        pattern.symmetric = pattern.finds_symmetry();
+        Ok(pattern)
     }
 
-    /// Positions: rows, and the empty ones between levels.
-    pub(crate) fn positions(&self) -> usize {
+    /// Length of reordered vectors: rows, and the empty positions between levels.
+    pub fn positions(&self) -> usize {
         self.order.positions()
+    }
+
+    fn finds_symmetry(&self) -> bool {
+        let slices = self.order.slices();
+        self.lower.len_of_entries() == self.upper.len_of_entries()
+            && (0..slices.div_ceil(SLICES_A_TASK)).into_par_iter().all(|task| {
+                let own = task * SLICES_A_TASK..((task + 1) * SLICES_A_TASK).min(slices);
+                kernels::is_mirrored(self, own)
+            })
+    }
+
+    /// Every entry has a partner across the diagonal.
+    pub fn is_symmetric(&self) -> bool {
+        self.symmetric
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -127,36 +173,35 @@ impl SlicedPattern {
     }
 
     /// Bytes held, the source not counted.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.order.bytes() + self.lower.bytes() + self.upper.bytes() + size_of_val(self.places.as_slice())
     }
 
     /// Bytes that values on this pattern take.
-    pub(crate) fn bytes_of_values(&self) -> usize {
+    pub fn bytes_of_values(&self) -> usize {
         8 * ((self.lower.len() + self.upper.len()) * LANES + self.positions())
     }
 
     /// In a few words, for reports.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let entries = self.source.nnz() - self.source.nrows();
         let places = (self.lower.len() + self.upper.len()) * LANES;
-        format!(
-            "{} wavefronts, {} slices, strips {:.0} % full",
-            self.order.levels.len() - 1,
-            self.order.slices(),
-            100.0 * entries as f64 / places.max(1) as f64
-        )
+        let full = if places > 0 { 100.0 * entries as f64 / places as f64 } else { 100.0 };
+        let (levels, slices) = (self.order.levels.len() - 1, self.order.slices());
+        format!("{levels} wavefronts, {slices} slices, strips {full:.0} % full")
     }
 
-    /// Takes b to the reordered system.
-    pub(crate) fn gather(&self, b: &[f64], to: &mut [f64]) {
+    /// Takes b to the reordered system: `to` has [`positions`](Self::positions) entries, `b` one a row.
+    pub fn gather(&self, b: &[f64], to: &mut [f64]) {
+        assert_eq!((b.len(), to.len()), (self.rows(), self.positions()));
         to.par_iter_mut().with_min_len(1 << 14).zip(&self.order.rows).for_each(|(to, &row)| {
             *to = if row == EMPTY { 0.0 } else { b[row as usize] };
         });
     }
 
     /// Brings x back to the order of the rows.
-    pub(crate) fn scatter(&self, from: &[f64], x: &mut [f64]) {
+    pub fn scatter(&self, from: &[f64], x: &mut [f64]) {
+        assert_eq!((x.len(), from.len()), (self.rows(), self.positions()));
         x.par_iter_mut().with_min_len(1 << 14).zip(&self.order.positions).for_each(|(x, &position)| {
             *x = from[position as usize];
         });

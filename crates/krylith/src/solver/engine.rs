@@ -15,7 +15,7 @@ use crate::operator::{DynPreconditioner, Identity, LinearOperator, Preconditione
 use crate::precond::{Ic0, Ilu0, Jacobi, require_diagonal};
 use crate::report::Seconds;
 use crate::schedule::Plan;
-use crate::sliced::{Sliced, SlicedFactor, SlicedIncomplete, SlicedPattern, is_symmetric};
+use crate::sliced::{Incomplete, Sliced, SlicedFactor, SlicedPattern};
 use crate::space::{Space as _, Threads};
 use crate::stop::StoppingCriterion;
 use std::any::Any;
@@ -118,8 +118,8 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
         seconds: &mut Seconds,
     ) -> Result<(Self, Told), SolveError> {
         let incomplete = match kind {
-            Preconditioning::Ic0 => SlicedIncomplete::Ic0,
-            Preconditioning::Ilu0 => SlicedIncomplete::Ilu0,
+            Preconditioning::Ic0 => Incomplete::Ic0,
+            Preconditioning::Ilu0 => Incomplete::Ilu0,
             _ => return Self::rows(site, kind, "", seconds),
         };
         match analyzing(seconds, || site.slices(incomplete))? {
@@ -246,7 +246,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
 
 impl<A: 'static> Site<'_, A> {
     /// Slices for this factor of this matrix, or why not.
-    fn slices(&self, incomplete: SlicedIncomplete) -> Result<Result<SlicedPattern, String>, SetupError> {
+    fn slices(&self, incomplete: Incomplete) -> Result<Result<SlicedPattern, String>, SetupError> {
         let no = |why: &str| Ok(Err(why.into()));
         if self.options.layout == Layout::Rows {
             return no("as asked");
@@ -257,10 +257,10 @@ impl<A: 'static> Site<'_, A> {
         }
         require_diagonal(a.pattern())?;
         match SlicedPattern::find(a.pattern()) {
-            Ok(pattern) if incomplete == SlicedIncomplete::Ic0 && !is_symmetric(&pattern) => {
+            Ok(pattern) if incomplete == Incomplete::Ic0 && !pattern.is_symmetric() => {
                 no("the pattern is not symmetric")
             }
-            found => Ok(found),
+            found => Ok(found.map_err(|why| why.to_string())),
         }
     }
 }
@@ -269,13 +269,13 @@ impl Slices {
     fn build<A: LinearOperator<Space>>(
         site: &Site<'_, A>,
         pattern: Arc<SlicedPattern>,
-        incomplete: SlicedIncomplete,
+        incomplete: Incomplete,
         kind: Preconditioning,
         seconds: &mut Seconds,
     ) -> Result<(Engine<A>, Told), SolveError> {
         let Site { space, options, .. } = *site;
-        let mut m =
-            analyzing(seconds, || SlicedFactor::new(&pattern, incomplete, space.threads(), options.schedule));
+        let plan = || SlicedFactor::new(&pattern, incomplete, space.threads(), options.schedule);
+        let mut m = analyzing(seconds, plan)?;
         let a = factoring(seconds, || {
             let mut a = Sliced::zeros(&pattern);
             a.set(space, site.matrix)?;

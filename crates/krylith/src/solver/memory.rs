@@ -2,7 +2,6 @@
 
 use super::choice::Method;
 use crate::matrix::Pattern;
-use crate::precond::require_diagonal;
 use crate::sliced::SlicedPattern;
 use std::sync::Arc;
 
@@ -33,12 +32,9 @@ pub struct Memory {
 impl Memory {
     /// What the pattern of a square matrix tells; of one without a full diagonal, what it would take by rows.
     pub fn foresee(pattern: &Arc<Pattern>) -> Self {
-        match require_diagonal(pattern) {
-            Ok(()) => match SlicedPattern::find(pattern) {
-                Ok(sliced) => Self::in_slices(&sliced),
-                Err(why) => Self::by_rows(pattern, &why),
-            },
-            Err(error) => Self::by_rows(pattern, &error.to_string()),
+        match SlicedPattern::find(pattern) {
+            Ok(sliced) => Self::in_slices(&sliced),
+            Err(why) => Self::by_rows(pattern, &why.to_string()),
         }
     }
 
