@@ -21,6 +21,7 @@
 
 pub mod error;
 pub mod gallery;
+mod huge;
 pub mod io;
 pub mod krylov;
 pub mod matrix;

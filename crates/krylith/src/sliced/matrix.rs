@@ -8,6 +8,7 @@ use super::LANES;
 use super::kernels::{self, Values, Vector};
 use super::strips::SlicedPattern;
 use crate::error::{BackendError, SetupError};
+use crate::huge;
 use crate::matrix::{Csr, Parts, part_by_work};
 use crate::operator::LinearOperator;
 use crate::precond::require_pattern;
@@ -30,9 +31,9 @@ impl Sliced {
     pub fn zeros(pattern: &Arc<SlicedPattern>) -> Self {
         Sliced {
             pattern: Arc::clone(pattern),
-            lower: vec![0.0; pattern.lower.len() * LANES],
-            diagonal: vec![0.0; pattern.positions()],
-            upper: vec![0.0; pattern.upper.len() * LANES],
+            lower: huge::zeros(pattern.lower.len() * LANES),
+            diagonal: huge::zeros(pattern.positions()),
+            upper: huge::zeros(pattern.upper.len() * LANES),
         }
     }
 

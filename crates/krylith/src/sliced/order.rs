@@ -7,6 +7,7 @@
 //! Cost: one pass over the pattern, in order.
 
 use super::LANES;
+use crate::huge;
 use crate::matrix::Pattern;
 
 /// An empty position.
@@ -42,7 +43,8 @@ impl LevelOrder {
             levels[l + 1] = slices as u32;
         }
         let mut next: Vec<u32> = levels.iter().map(|&s| s * LANES as u32).collect();
-        let mut rows = vec![EMPTY; slices * LANES];
+        let mut rows: Vec<u32> = huge::zeros(slices * LANES);
+        rows.fill(EMPTY);
         // Levels become positions in place.
         let mut positions = level;
         for (i, position) in positions.iter_mut().enumerate() {
@@ -70,7 +72,7 @@ impl LevelOrder {
 }
 
 fn levels(pattern: &Pattern) -> Vec<u32> {
-    let mut level = vec![0u32; pattern.nrows()];
+    let mut level: Vec<u32> = huge::zeros(pattern.nrows());
     for i in 0..pattern.nrows() {
         let columns = pattern.row(i);
         let split = columns.partition_point(|&j| (j as usize) < i);

@@ -9,6 +9,7 @@
 use super::LANES;
 use super::kernels;
 use super::order::{EMPTY, LevelOrder};
+use crate::huge;
 use crate::matrix::{Parts, Pattern};
 use crate::precond::require_diagonal;
 use rayon::prelude::*;
@@ -135,7 +136,7 @@ impl SlicedPattern {
             return Err(NotSliced::SmallWavefronts);
         };
         let entries = source.nnz() - n;
-        let mut places = vec![0u32; source.nnz()];
+        let mut places: Vec<u32> = huge::zeros(source.nnz());
         let tasks = cut(source, &order, &mut places);
         let strips: usize = tasks.iter().map(|t| t.lower.len() + t.upper.len()).sum();
         let fill = (strips * LANES) as f64 / entries.max(1) as f64;

@@ -100,6 +100,7 @@ impl<T: Scalar> Space for Threads<T> {
     fn zeros(&self, n: &usize) -> Result<Vec<T>, BackendError> {
         drop(self.sums(*n, DOTS));
         let mut x = vec![T::ZERO; *n];
+        crate::huge::ask(&mut x);
         // The system gives untouched pages: each member is the first to write its own.
         self.fill(T::ZERO, &mut x)?;
         Ok(x)
