@@ -249,3 +249,25 @@ fn two_solves_at_once_and_inside_rayon() {
         (0..6).into_par_iter().map(|_| Solver::new().threads(3).solve(&a, &b).unwrap().x).collect();
     assert!(all.iter().all(|x| *x == alone));
 }
+
+/// A's values may change while the factor is kept: the answer is that of the new A.
+#[test]
+fn an_old_factor_serves_a_new_matrix() {
+    for name in ["poisson3d:14", "convection3d:12"] {
+        let mut a = problem(name);
+        let b = right_hand_side(a.nrows());
+        let mut prepared = Solver::new().threads(2).prepare(&a).unwrap();
+        let mut x = vec![0.0; a.nrows()];
+        for step in 0..3 {
+            let report = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+            assert!(report.layout.contains("slices"), "{}", report.layout);
+            report.require_converged().unwrap();
+            assert_eq!(report.residual_replacements, 0, "{name}, step {step}");
+            assert!(residual(&a, &x, &b) <= 1.0000001e-8, "{name}, step {step}");
+            for i in 0..a.nrows() {
+                let k = a.pattern().find(i, i).unwrap();
+                a.values_mut()[k] *= 1.05;
+            }
+        }
+    }
+}

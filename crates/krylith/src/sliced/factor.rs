@@ -65,7 +65,7 @@ impl SlicedFactor {
             SlicePlan::new(&pattern.order.levels, triangle, threads, schedule, |slice| strips.needs(slice))
         };
         let (down, up) = (plan(Triangle::Lower), plan(Triangle::Upper));
-        Ok(SlicedFactor { kind, values: Sliced::zeros(pattern), refactoring: down.scratch(), down, up })
+        Ok(SlicedFactor { kind, values: Sliced::for_factor(pattern), refactoring: down.scratch(), down, up })
     }
 
     /// The factor of a matrix of the same pattern object, in place; allocates nothing.

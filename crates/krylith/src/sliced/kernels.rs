@@ -92,6 +92,9 @@ unsafe impl Sync for Vector {}
 kernels! {
     /// y = A x for these slices: strips below the diagonal, the diagonal, strips above.
     unsafe fn multiply = multiply_with(p: &SlicedPattern, a: Values, slices: Range<usize>, x: *const f64, y: *mut f64);
+    /// The same, bit for bit, where all entries of a strip are equal and stored once.
+    unsafe fn multiply_uniform =
+        multiply_uniform_with(p: &SlicedPattern, a: Values, slices: Range<usize>, x: *const f64, y: *mut f64);
     /// y = x − L y for these slices, upwards.
     unsafe fn forward = forward_with(p: &Strips, l: *const f64, slices: Range<usize>, x: *const f64, y: *mut f64);
     /// z = y / d − U z for these slices, downwards.
@@ -108,7 +111,7 @@ kernels! {
     unsafe fn mirror = mirror_with(p: &SlicedPattern, f: ValuesMut, slices: Range<usize>);
 }
 
-/// acc ± Σ v x over strips.
+/// acc ± Σ v x over strips; `value` loads the values of a strip.
 ///
 /// # Safety
 /// As the module says.
@@ -116,7 +119,7 @@ kernels! {
 unsafe fn strips<L: Lanes>(
     p: &Strips,
     which: impl Iterator<Item = usize>,
-    values: *const f64,
+    value: impl Fn(usize) -> L::Pack,
     x: *const f64,
     mut acc: L::Pack,
     combine: unsafe fn(L::Pack, L::Pack) -> L::Pack,
@@ -124,10 +127,9 @@ unsafe fn strips<L: Lanes>(
     for k in which {
         // SAFETY: k is a strip; lanes in its mask are positions.
         unsafe {
-            let v = L::load(values.add(k * LANES));
             let start = *p.start.get_unchecked(k) as i32 as isize;
             let x = L::load_some(*p.mask.get_unchecked(k), x.wrapping_offset(start));
-            acc = combine(acc, L::mul(v, x));
+            acc = combine(acc, L::mul(value(k), x));
         }
     }
     acc
@@ -141,12 +143,42 @@ unsafe fn multiply_with<L: Lanes>(
     x: *const f64,
     y: *mut f64,
 ) {
+    // SAFETY: every strip has eight values.
+    let load = |values: *const f64| move |k: usize| unsafe { L::load(values.add(k * LANES)) };
+    // SAFETY: as the module says.
+    unsafe { multiply_by::<L>(p, load(a.lower), a.diagonal, load(a.upper), slices, x, y) }
+}
+
+#[inline(always)]
+unsafe fn multiply_uniform_with<L: Lanes>(
+    p: &SlicedPattern,
+    a: Values,
+    slices: Range<usize>,
+    x: *const f64,
+    y: *mut f64,
+) {
+    // SAFETY: every strip has one value.
+    let load = |values: *const f64| move |k: usize| unsafe { L::splat(*values.add(k)) };
+    // SAFETY: as the module says.
+    unsafe { multiply_by::<L>(p, load(a.lower), a.diagonal, load(a.upper), slices, x, y) }
+}
+
+#[inline(always)]
+unsafe fn multiply_by<L: Lanes>(
+    p: &SlicedPattern,
+    lower: impl Fn(usize) -> L::Pack,
+    diagonal: *const f64,
+    upper: impl Fn(usize) -> L::Pack,
+    slices: Range<usize>,
+    x: *const f64,
+    y: *mut f64,
+) {
     for s in slices {
         // SAFETY: as the module says.
         unsafe {
-            let mut acc = strips::<L>(&p.lower, p.lower.of(s), a.lower, x, L::zero(), L::add);
-            acc = L::add(acc, L::mul(L::load(a.diagonal.add(s * LANES)), L::load(x.add(s * LANES))));
-            acc = strips::<L>(&p.upper, p.upper.of(s), a.upper, x, acc, L::add);
+            let mut acc = strips::<L>(&p.lower, p.lower.of(s), &lower, x, L::splat(0.0), L::add);
+            acc = L::add(acc, L::mul(L::load(diagonal.add(s * LANES)), L::load(x.add(s * LANES))));
+            acc = strips::<L>(&p.upper, p.upper.of(s), &upper, x, acc, L::add);
             L::store(y.add(s * LANES), acc);
         }
     }
@@ -163,7 +195,8 @@ unsafe fn forward_with<L: Lanes>(
     for s in slices {
         // SAFETY: as the module says.
         unsafe {
-            let acc = strips::<L>(p, p.of(s), l, y, L::load(x.add(s * LANES)), L::sub);
+            let value = |k: usize| L::load(l.add(k * LANES));
+            let acc = strips::<L>(p, p.of(s), value, y, L::load(x.add(s * LANES)), L::sub);
             L::store(y.add(s * LANES), acc);
         }
     }
@@ -182,7 +215,8 @@ unsafe fn backward_with<L: Lanes>(
         // SAFETY: as the module says.
         unsafe {
             let acc = L::mul(L::load(y.add(s * LANES)), L::load(inverse.add(s * LANES)));
-            let acc = strips::<L>(p, p.of(s).rev(), u, z, acc, L::sub);
+            let value = |k: usize| L::load(u.add(k * LANES));
+            let acc = strips::<L>(p, p.of(s).rev(), value, z, acc, L::sub);
             L::store(z.add(s * LANES), acc);
         }
     }
@@ -376,7 +410,7 @@ unsafe fn mirror_with<L: Lanes>(p: &SlicedPattern, f: ValuesMut, slices: Range<u
         for k in p.upper.of(s) {
             // SAFETY: as the module says; L is finished.
             unsafe {
-                let mut u = L::zero();
+                let mut u = L::splat(0.0);
                 for there in Neighbours::of(p.upper.start[k], p.upper.mask[k]) {
                     // Column 8 s + lane of row start + lane.
                     let wanted = (s * LANES) as i32;

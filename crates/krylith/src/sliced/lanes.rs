@@ -41,9 +41,11 @@ pub(super) trait Lanes: Copy {
     /// The processor has the instructions.
     unsafe fn mul(a: Self::Pack, b: Self::Pack) -> Self::Pack;
 
+    /// One number in all lanes.
+    ///
     /// # Safety
     /// The processor has the instructions.
-    unsafe fn zero() -> Self::Pack;
+    unsafe fn splat(a: f64) -> Self::Pack;
 }
 
 /// Any processor.
@@ -96,8 +98,8 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
-    unsafe fn zero() -> Self::Pack {
-        [0.0; LANES]
+    unsafe fn splat(a: f64) -> Self::Pack {
+        [a; LANES]
     }
 }
 
@@ -149,8 +151,8 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn zero() -> __m512d {
-            unsafe { _mm512_setzero_pd() }
+        unsafe fn splat(a: f64) -> __m512d {
+            unsafe { _mm512_set1_pd(a) }
         }
     }
 
@@ -219,8 +221,8 @@ mod x86 {
         }
 
         #[inline(always)]
-        unsafe fn zero() -> Self::Pack {
-            unsafe { (_mm256_setzero_pd(), _mm256_setzero_pd()) }
+        unsafe fn splat(a: f64) -> Self::Pack {
+            unsafe { (_mm256_set1_pd(a), _mm256_set1_pd(a)) }
         }
     }
 }

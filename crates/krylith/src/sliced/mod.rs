@@ -113,6 +113,40 @@ mod tests {
         }
     }
 
+    /// Constant coefficients are read once a strip; one entry that differs ends that. Neither changes a bit of the product, and
+    /// changed values are noticed.
+    #[test]
+    fn uniform_strips_change_nothing() {
+        let (mut a, pattern) = problem("hpcg:11");
+        let x = vector(a.nrows());
+        let mut px = vec![0.0; pattern.positions()];
+        pattern.gather(&x, &mut px);
+        let product = |sliced: &Sliced, threads| {
+            let mut y = vec![f64::NAN; pattern.positions()];
+            sliced.apply(&Threads::new(threads), &px, &mut y, &mut ()).unwrap();
+            y
+        };
+        let space = Threads::new(2);
+        let mut sliced = Sliced::zeros(&pattern);
+        sliced.set(&space, &a).unwrap();
+        assert!(sliced.is_uniform());
+        let uniform = product(&sliced, 3);
+        // One entry twice as large: every strip is stored in full.
+        let row = 700;
+        let k = a.pattern().find(row, row + 1).unwrap();
+        let value = a.values()[k];
+        a.values_mut()[k] = 2.0 * value;
+        sliced.set(&space, &a).unwrap();
+        assert!(!sliced.is_uniform());
+        let full = product(&sliced, 3);
+        let changed: Vec<usize> = (0..full.len()).filter(|&p| full[p] != uniform[p]).collect();
+        assert_eq!(changed.len(), 1, "row {row} alone");
+        a.values_mut()[k] = value;
+        sliced.set(&space, &a).unwrap();
+        assert!(sliced.is_uniform());
+        assert_eq!(product(&sliced, 1), uniform);
+    }
+
     /// Both factors applied equal those by rows, and are the same bits on every plan and number of threads.
     #[test]
     fn sweeps_are_those_of_the_rows() {

@@ -9,6 +9,7 @@
 use super::LANES;
 use super::kernels;
 use super::order::{EMPTY, LevelOrder};
+use crate::error::SetupError;
 use crate::huge;
 use crate::matrix::{Parts, Pattern};
 use crate::precond::require_diagonal;
@@ -29,6 +30,9 @@ const LONGEST_ROW: usize = 512;
 
 /// Slices that one task makes strips of.
 const SLICES_A_TASK: usize = 1024;
+
+/// Positions whose places are counted from the same base.
+pub(super) const POSITIONS_A_BASE: usize = SLICES_A_TASK * LANES;
 
 /// Strips of all slices on one side of the diagonal.
 #[derive(Debug, Default)]
@@ -72,12 +76,12 @@ impl Strips {
 }
 
 /// Why slices would not pay.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum NotSliced {
     /// Not square, or without a full diagonal.
-    #[error("{0}")]
-    Unfit(String),
+    #[error(transparent)]
+    Unfit(SetupError),
     /// Fewer rows than are worth it.
     #[error("{0} rows are few")]
     Few(usize),
@@ -102,8 +106,11 @@ pub struct SlicedPattern {
     pub(super) order: LevelOrder,
     pub(super) lower: Strips,
     pub(super) upper: Strips,
-    /// For every entry of the source its place among the values of its side; unused for the diagonal.
+    /// For every entry of the source its place among the values of its side, counted from `bases` of its position; unused for
+    /// the diagonal.
     pub(super) places: Vec<u32>,
+    /// The first place, below and above the diagonal, for every [`POSITIONS_A_BASE`] positions.
+    pub(super) bases: Vec<[usize; 2]>,
     symmetric: bool,
 }
 
@@ -119,7 +126,7 @@ impl SlicedPattern {
         most_positions: f64,
         most_places: f64,
     ) -> Result<Self, NotSliced> {
-        require_diagonal(source).map_err(|error| NotSliced::Unfit(error.to_string()))?;
+        require_diagonal(source).map_err(NotSliced::Unfit)?;
         let n = source.nrows();
         if n < 4 * LANES {
             return Err(NotSliced::Few(n));
@@ -143,9 +150,16 @@ impl SlicedPattern {
         if fill > most_places {
             return Err(NotSliced::Scattered((10.0 * fill).min(1e9) as u32));
         }
-        let [lower, upper] = join(source, &order, tasks, &mut places);
-        let mut pattern =
-            SlicedPattern { source: Arc::clone(source), order, lower, upper, places, symmetric: false };
+        let ([lower, upper], bases) = join(tasks);
+        let mut pattern = SlicedPattern {
+            source: Arc::clone(source),
+            order,
+            lower,
+            upper,
+            places,
+            bases,
+            symmetric: false,
+        };
         pattern.symmetric = pattern.finds_symmetry();
         Ok(pattern)
     }
@@ -175,10 +189,14 @@ impl SlicedPattern {
 
     /// Bytes held, the source not counted.
     pub fn bytes(&self) -> usize {
-        self.order.bytes() + self.lower.bytes() + self.upper.bytes() + size_of_val(self.places.as_slice())
+        self.order.bytes()
+            + self.lower.bytes()
+            + self.upper.bytes()
+            + size_of_val(self.places.as_slice())
+            + size_of_val(self.bases.as_slice())
     }
 
-    /// Bytes that values on this pattern take.
+    /// Bytes that the values of a factor on this pattern take; a matrix takes one more for every eight.
     pub fn bytes_of_values(&self) -> usize {
         8 * ((self.lower.len() + self.upper.len()) * LANES + self.positions())
     }
@@ -243,7 +261,7 @@ fn rows_of(order: &LevelOrder, slice: usize) -> impl Iterator<Item = (usize, u32
     rows.iter().enumerate().filter(|&(_, &row)| row != EMPTY).map(|(lane, &row)| (lane, row))
 }
 
-/// The strips of all slices; `places` are left counting from the first strip of each task.
+/// The strips of all slices; `places` count from the first strip of each task.
 fn cut(source: &Pattern, order: &LevelOrder, places: &mut [u32]) -> Vec<Task> {
     let slices = order.slices();
     let places = Parts::new(places);
@@ -313,15 +331,15 @@ impl Task {
     }
 }
 
-/// All tasks' strips after each other; `places` then count from the very first.
-fn join(source: &Pattern, order: &LevelOrder, tasks: Vec<Task>, places: &mut [u32]) -> [Strips; 2] {
+/// All tasks' strips after each other, and the first place of each task.
+fn join(tasks: Vec<Task>) -> ([Strips; 2], Vec<[usize; 2]>) {
     let mut sides = [Strips::default(), Strips::default()];
     let mut bases = Vec::with_capacity(tasks.len());
     for strips in &mut sides {
         strips.first.push(0);
     }
     for task in tasks {
-        bases.push([sides[0].len() as u32, sides[1].len() as u32]);
+        bases.push([sides[0].len() * LANES, sides[1].len() * LANES]);
         for (strips, side) in sides.iter_mut().zip([task.lower, task.upper]) {
             for count in side.counts {
                 strips.first.push(strips.first.last().expect("begins with 0") + count);
@@ -330,20 +348,5 @@ fn join(source: &Pattern, order: &LevelOrder, tasks: Vec<Task>, places: &mut [u3
             strips.mask.extend(side.mask);
         }
     }
-    let slices = order.slices();
-    let places = Parts::new(places);
-    bases.into_par_iter().enumerate().for_each(|(task, base)| {
-        for slice in task * SLICES_A_TASK..((task + 1) * SLICES_A_TASK).min(slices) {
-            for (_, row) in rows_of(order, slice) {
-                // SAFETY: every row is in one slice.
-                let own = unsafe { places.get(source.row_range(row as usize)) };
-                for (place, &j) in own.iter_mut().zip(source.row(row as usize)) {
-                    if j != row {
-                        *place += base[usize::from(j > row)] * LANES as u32;
-                    }
-                }
-            }
-        }
-    });
-    sides
+    (sides, bases)
 }

@@ -12,10 +12,10 @@ use crate::krylov::{BiCgStab, Cg, Fgmres, Finish, Gmres, Minres, System};
 use crate::matrix::Csr;
 use crate::observe::Observer;
 use crate::operator::{DynPreconditioner, Identity, LinearOperator, Preconditioner, Recipe, Symbolic};
-use crate::precond::{Ic0, Ilu0, Jacobi, require_diagonal};
+use crate::precond::{Ic0, Ilu0, Jacobi};
 use crate::report::Seconds;
 use crate::schedule::Plan;
-use crate::sliced::{Incomplete, Sliced, SlicedFactor, SlicedPattern};
+use crate::sliced::{Incomplete, NotSliced, Sliced, SlicedFactor, SlicedPattern};
 use crate::space::{Space as _, Threads};
 use crate::stop::StoppingCriterion;
 use std::any::Any;
@@ -255,11 +255,11 @@ impl<A: 'static> Site<'_, A> {
         if !Arc::ptr_eq(a.pattern(), self.matrix.pattern()) {
             return no("the preconditioner is made from another matrix");
         }
-        require_diagonal(a.pattern())?;
         match SlicedPattern::find(a.pattern()) {
             Ok(pattern) if incomplete == Incomplete::Ic0 && !pattern.is_symmetric() => {
                 no("the pattern is not symmetric")
             }
+            Err(NotSliced::Unfit(error)) => Err(error),
             found => Ok(found.map_err(|why| why.to_string())),
         }
     }
