@@ -106,11 +106,8 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> BiCgStab<S, A, M> {
             // ω = tᴴs / tᴴt;  x += α p̂ + ω ŝ;  r = s − ω t
             let omega = ts / tt;
             space.combine(&[alpha, omega], &self.hats, x)?;
-            space.axpby(-omega, &self.t, one, &mut self.r)?;
             // ρ_new = r̂ᴴr
-            let mut products = [S::Scalar::ZERO; 2];
-            space.dots(&[(&self.r, &self.r), (&self.r_hat, &self.r)], &mut products)?;
-            let [rr, rho_new] = products;
+            let [rr, rho_new] = space.update_dots(-omega, &self.t, &mut self.r, &self.r_hat)?;
             now.residual_norm = rr.real().sqrt();
             if vanishes::<S>(rho_new, shadow_norm, now.residual_norm) {
                 broken = Some(Status::Breakdown { what: "ρ = 0" });
@@ -118,8 +115,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> BiCgStab<S, A, M> {
             }
             // β = (ρ_new / ρ)(α / ω);  p = r + β (p − ω v)
             let beta = (rho_new / rho) * (alpha / omega);
-            space.axpby(-omega, &self.v, one, &mut self.p)?;
-            space.axpby(one, &self.r, beta, &mut self.p)?;
+            space.redirect(&self.r, beta, omega, &self.v, &mut self.p)?;
             rho = rho_new;
         }
     }

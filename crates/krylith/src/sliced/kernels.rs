@@ -97,9 +97,8 @@ kernels! {
         multiply_uniform_with(p: &SlicedPattern, a: Values, slices: Range<usize>, x: *const f64, y: *mut f64);
     /// y = x − L y for these slices, upwards.
     unsafe fn forward = forward_with(p: &Strips, l: *const f64, slices: Range<usize>, x: *const f64, y: *mut f64);
-    /// z = y / d − U z for these slices, downwards.
-    unsafe fn backward =
-        backward_with(p: &Strips, u: *const f64, inverse: *const f64, slices: Range<usize>, y: *const f64, z: *mut f64);
+    /// z = z / d − U z for these slices, downwards, in place.
+    unsafe fn backward = backward_with(p: &Strips, u: *const f64, inverse: *const f64, slices: Range<usize>, z: *mut f64);
     /// Rows of L and 1 / D of IC(0) for these slices, upwards. A pivot that is not positive is left in the place of its inverse
     /// and its row, if it is the smallest so far, in `bad`.
     unsafe fn eliminate_ic =
@@ -208,13 +207,12 @@ unsafe fn backward_with<L: Lanes>(
     u: *const f64,
     inverse: *const f64,
     slices: Range<usize>,
-    y: *const f64,
     z: *mut f64,
 ) {
     for s in slices.rev() {
         // SAFETY: as the module says.
         unsafe {
-            let acc = L::mul(L::load(y.add(s * LANES)), L::load(inverse.add(s * LANES)));
+            let acc = L::mul(L::load(z.add(s * LANES)), L::load(inverse.add(s * LANES)));
             let value = |k: usize| L::load(u.add(k * LANES));
             let acc = strips::<L>(p, p.of(s).rev(), value, z, acc, L::sub);
             L::store(z.add(s * LANES), acc);
@@ -466,7 +464,7 @@ mod tests {
         };
         let bad = AtomicUsize::new(usize::MAX);
         let mut x = vec![0.0; p.positions()];
-        let (mut y, mut z, mut q) = (x.clone(), x.clone(), x.clone());
+        let (mut z, mut q) = (x.clone(), x.clone());
         let b: Vec<f64> = (0..a.nrows()).map(|i| ((i * 37) as f64).sin()).collect();
         p.gather(&b, &mut x);
         // SAFETY: all slices in order; vectors and values of the pattern's lengths.
@@ -477,13 +475,13 @@ mod tests {
                 eliminate_ic_with::<L>(&p, sliced.values(), values, all.clone(), &bad);
                 mirror_with::<L>(&p, values, all.clone());
             }
-            forward_with::<L>(&p.lower, f.lower.as_ptr(), all.clone(), x.as_ptr(), y.as_mut_ptr());
+            forward_with::<L>(&p.lower, f.lower.as_ptr(), all.clone(), x.as_ptr(), z.as_mut_ptr());
             let inverse = f.diagonal.as_ptr();
-            backward_with::<L>(&p.upper, f.upper.as_ptr(), inverse, all.clone(), y.as_ptr(), z.as_mut_ptr());
+            backward_with::<L>(&p.upper, f.upper.as_ptr(), inverse, all.clone(), z.as_mut_ptr());
             multiply_with::<L>(&p, sliced.values(), all, z.as_ptr(), q.as_mut_ptr());
         }
         assert_eq!(bad.into_inner(), usize::MAX);
-        [f.lower, f.diagonal, f.upper, y, z, q].concat()
+        [f.lower, f.diagonal, f.upper, z, q].concat()
     }
 
     #[test]

@@ -60,11 +60,11 @@ impl Memory {
         }
     }
 
-    /// What the method stores, one vector between the sweeps, a copy of b and the recomputed residual; b and x reordered too if
-    /// rows are.
+    /// What the method stores, a copy of b and the recomputed residual; b and x reordered if rows are, a vector between the
+    /// sweeps if not.
     pub fn vectors(&self, method: Method) -> usize {
         match self.positions {
-            Some(positions) => 8 * positions * (method.vectors() + 3) + 16 * self.rows,
+            Some(positions) => 8 * positions * (method.vectors() + 2) + 16 * self.rows,
             None => 8 * self.rows * (method.vectors() + 3),
         }
     }

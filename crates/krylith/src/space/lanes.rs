@@ -106,6 +106,16 @@ multiversion! {
 }
 
 multiversion! {
+    /// p = r + b (p − c v), in the order of two updates.
+    fn redirect<T>(r: &[T], b: T, c: T, v: &[T], p: &mut [T]) {
+        let minus = -c;
+        for ((r, v), p) in r.iter().zip(v).zip(p) {
+            *p = *r + b * (minus * *v + *p);
+        }
+    }
+}
+
+multiversion! {
     /// x += a p, r −= a q, and Σ conj(rᵢ) rᵢ of the new r, of one chunk, in lanes.
     fn step<T>(a: T, p: &[T], q: &[T], x: &mut [T], r: &mut [T]) -> T {
         axpby_inline(a, p, x);

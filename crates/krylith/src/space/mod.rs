@@ -102,6 +102,33 @@ pub trait Space {
         Ok(())
     }
 
+    /// p = r + b (p − c v): the direction of BiCGStab, one pass where a space overrides it.
+    fn redirect(
+        &self,
+        r: &Self::Vector,
+        b: Self::Scalar,
+        c: Self::Scalar,
+        v: &Self::Vector,
+        p: &mut Self::Vector,
+    ) -> Result<(), BackendError> {
+        self.axpby(-c, v, Self::Scalar::ONE, p)?;
+        self.axpby(Self::Scalar::ONE, r, b, p)
+    }
+
+    /// r += a t, and then rᴴr and wᴴr: one pass where a space overrides it.
+    fn update_dots(
+        &self,
+        a: Self::Scalar,
+        t: &Self::Vector,
+        r: &mut Self::Vector,
+        w: &Self::Vector,
+    ) -> Result<[Self::Scalar; 2], BackendError> {
+        self.axpby(a, t, Self::Scalar::ONE, r)?;
+        let mut out = [Self::Scalar::ZERO; 2];
+        self.dots(&[(&*r, &*r), (w, &*r)], &mut out)?;
+        Ok(out)
+    }
+
     /// x += a p, r −= a q, and ‖r‖₂ of the new r: the step that conjugate-gradient methods take, one pass where a space
     /// overrides it.
     fn step(

@@ -183,6 +183,43 @@ impl<T: Scalar> Space for Threads<T> {
         Ok(())
     }
 
+    fn redirect(&self, r: &Vec<T>, b: T, c: T, v: &Vec<T>, p: &mut Vec<T>) -> Result<(), BackendError> {
+        require_same("redirect", &r.len(), &p.len())?;
+        require_same("redirect", &v.len(), &p.len())?;
+        let p = Parts::new(p);
+        self.team.run(|member| {
+            let part = member.part(r.len(), CHUNK);
+            // SAFETY: the parts of the members do not overlap.
+            lanes::redirect(&r[part.clone()], b, c, &v[part.clone()], unsafe { p.get(part) });
+        });
+        Ok(())
+    }
+
+    fn update_dots(&self, a: T, t: &Vec<T>, r: &mut Vec<T>, w: &Vec<T>) -> Result<[T; 2], BackendError> {
+        require_same("update_dots", &t.len(), &r.len())?;
+        require_same("update_dots", &w.len(), &r.len())?;
+        let n = r.len();
+        let chunks = n.div_ceil(CHUNK);
+        let mut sums = self.sums(n, 2);
+        let (first_sums, second_sums) = sums[..2 * chunks].split_at_mut(chunks);
+        {
+            let (r, rr, wr) = (Parts::new(r), Parts::new(first_sums), Parts::new(second_sums));
+            self.team.run(|member| {
+                for first in member.part(n, CHUNK).step_by(CHUNK) {
+                    let range = first..(first + CHUNK).min(n);
+                    // SAFETY: parts begin at multiples of CHUNK, so each chunk has one member.
+                    unsafe {
+                        let r = r.get(range.clone());
+                        lanes::axpby(a, &t[range.clone()], T::ONE, r);
+                        rr.write(first / CHUNK, lanes::dot(r, r));
+                        wr.write(first / CHUNK, lanes::dot(&w[range], r));
+                    }
+                }
+            });
+        }
+        Ok([lanes::sum(first_sums), lanes::sum(second_sums)])
+    }
+
     fn step(
         &self,
         a: T,

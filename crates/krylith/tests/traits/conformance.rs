@@ -69,4 +69,15 @@ pub fn check<S>(
     space.axpby(-0.9, &q, 1.0, &mut r2).unwrap();
     assert_eq!((entry(3, &x), entry(3, &r)), (entry(3, &x2), entry(3, &r2)));
     assert_eq!(norm, space.norm(&r2).unwrap());
+
+    // so do a direction and an update with its products
+    let (v, mut p, mut p2) = (vector(0.7), vector(1.1), vector(1.1));
+    space.redirect(&r, 0.3, 0.9, &v, &mut p).unwrap();
+    space.axpby(-0.9, &v, 1.0, &mut p2).unwrap();
+    space.axpby(1.0, &r, 0.3, &mut p2).unwrap();
+    assert_eq!(entry(3, &p), entry(3, &p2));
+    let products = space.update_dots(-0.4, &v, &mut r, &p).unwrap();
+    space.axpby(-0.4, &v, 1.0, &mut r2).unwrap();
+    assert_eq!(entry(3, &r), entry(3, &r2));
+    assert_eq!(products, [space.dot(&r2, &r2).unwrap(), space.dot(&p, &r2).unwrap()]);
 }
