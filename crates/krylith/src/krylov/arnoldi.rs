@@ -23,6 +23,8 @@ pub(super) struct Arnoldi<S: Space> {
     h: Vec<S::Scalar>,
     /// The coefficients of one pass, and ‖w‖².
     c: Vec<S::Scalar>,
+    /// What the first pass removes.
+    first: Vec<S::Scalar>,
     least_squares: Hessenberg<S::Scalar>,
 }
 
@@ -34,6 +36,7 @@ impl<S: Space> Arnoldi<S> {
             v: (0..=m).map(|_| space.zeros(layout)).collect::<Result<_, _>>()?,
             h: vec![S::Scalar::ZERO; m],
             c: vec![S::Scalar::ZERO; m + 1],
+            first: vec![S::Scalar::ZERO; m],
             least_squares: Hessenberg::new(m),
         })
     }
@@ -92,22 +95,19 @@ impl<S: Space> Arnoldi<S> {
     /// Makes w the next vector of the basis and gives H its column.
     fn extend(&mut self, space: &S) -> Result<Column<S::Real>, BackendError> {
         let k = self.dimension() + 1;
-        let Arnoldi { v, h, c, least_squares } = self;
-        // h = Vᴴw;  w −= V h
+        let Arnoldi { v, h, c, first, least_squares } = self;
+        // h = Vᴴw;  w −= V h;  c = Vᴴw, and ‖w‖²
         let (basis, rest) = v.split_at_mut(k);
-        space.basis_dots(basis, &rest[0], &mut c[..k])?;
-        h[..k].copy_from_slice(&c[..k]);
-        c[..k].iter_mut().for_each(|c| *c = -*c);
-        space.combine(&c[..k], basis, &mut rest[0])?;
-        // c = Vᴴw, and ‖w‖²;  w −= V c;  h += c
-        space.basis_dots(&v[..=k], &v[k], &mut c[..=k])?;
+        space.basis_dots(basis, &rest[0], &mut h[..k])?;
+        first.iter_mut().zip(&h[..k]).for_each(|(first, h)| *first = -*h);
+        space.combine_dots(&first[..k], basis, &mut rest[0], &mut c[..=k])?;
+        // w −= V c;  h += c
         let mut removed = S::Real::ZERO;
         for (h, c) in h[..k].iter_mut().zip(&mut *c) {
             *h += *c;
             removed += (c.conj() * *c).real();
             *c = -*c;
         }
-        let (basis, rest) = v.split_at_mut(k);
         space.combine(&c[..k], basis, &mut rest[0])?;
         // h_{k+1,k} = ‖w‖
         let square = c[k].real();

@@ -15,6 +15,7 @@ use super::levels::Levels;
 use crate::error::MatrixError;
 use crate::matrix::{Pattern, Triangle};
 use crate::team::{Member, Progress};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Which plan to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,6 +51,7 @@ pub(super) mod cost {
 /// How a team goes through the rows of a triangle.
 #[derive(Debug)]
 pub struct Plan {
+    id: PlanId,
     rows: Rows,
     threads: usize,
     form: Form,
@@ -92,19 +94,32 @@ impl Rows {
 }
 
 /// The counters that one user of a plan waits on.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PlanScratch {
+    plan: PlanId,
     progress: Progress,
     base: usize,
 }
 
+/// Tells plans apart: counters of one would let rows of another run too early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PlanId(u64);
+
+impl PlanId {
+    pub(super) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        PlanId(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 impl PlanScratch {
-    pub(super) fn new(members: usize) -> Self {
-        PlanScratch { progress: Progress::new(members), base: 0 }
+    pub(super) fn new(plan: PlanId, members: usize) -> Self {
+        PlanScratch { plan, progress: Progress::new(members), base: 0 }
     }
 
-    /// The counters, and the count from which a run that raises them by `count` begins.
-    pub(super) fn advance(&mut self, count: usize) -> (&Progress, usize) {
+    /// The counters, and the count from which a run of `plan` that raises them by `count` begins.
+    pub(super) fn advance(&mut self, plan: PlanId, count: usize) -> (&Progress, usize) {
+        assert_eq!(self.plan, plan, "a scratch belongs to the factor that made it");
         let base = self.base;
         self.base += count;
         (&self.progress, base)
@@ -121,7 +136,7 @@ impl Plan {
     ) -> Result<Self, MatrixError> {
         pattern.require_square()?;
         let rows = Rows { n: pattern.nrows(), triangle };
-        let plan = |form, why| Ok(Plan { rows, threads, form, why });
+        let plan = |form, why| Ok(Plan { id: PlanId::new(), rows, threads, form, why });
         if threads <= 1 {
             return plan(Form::Sequential, "sequential: one thread".into());
         }
@@ -185,13 +200,13 @@ impl Plan {
 
     pub(crate) fn scratch(&self) -> PlanScratch {
         let members = if matches!(self.form, Form::Blocks(_)) { self.threads } else { 0 };
-        PlanScratch::new(members)
+        PlanScratch::new(self.id, members)
     }
 
     /// Before every run: the counts from which this run's progress goes up.
     pub(crate) fn begin<'s>(&self, scratch: &'s mut PlanScratch) -> Run<'_, 's> {
         let blocks = if let Form::Blocks(b) = &self.form { b.longest_list() } else { 0 };
-        let (progress, base) = scratch.advance(blocks);
+        let (progress, base) = scratch.advance(self.id, blocks);
         Run { plan: self, progress, base }
     }
 }

@@ -6,7 +6,7 @@
 //! Levels too small to share are member 0's.
 
 use super::blocks::{Blocks, Graph};
-use super::plan::{PlanScratch, Schedule, cost};
+use super::plan::{PlanId, PlanScratch, Schedule, cost};
 use crate::matrix::{Triangle, share};
 use crate::team::{Member, Progress};
 use rayon::prelude::*;
@@ -22,6 +22,7 @@ const BLOCKS_A_SHARE: usize = 4;
 /// How a team goes through slices.
 #[derive(Debug)]
 pub(crate) struct SlicePlan {
+    id: PlanId,
     triangle: Triangle,
     slices: usize,
     threads: usize,
@@ -48,7 +49,7 @@ impl SlicePlan {
         needs: impl Fn(usize) -> I + Sync,
     ) -> Self {
         let slices = levels.last().map_or(0, |&end| end as usize);
-        let plan = |form, why| SlicePlan { triangle, slices, threads, form, why };
+        let plan = |form, why| SlicePlan { id: PlanId::new(), triangle, slices, threads, form, why };
         if threads <= 1 {
             return plan(Form::Sequential, "sequential: one thread".into());
         }
@@ -118,13 +119,13 @@ impl SlicePlan {
     }
 
     pub(crate) fn scratch(&self) -> PlanScratch {
-        PlanScratch::new(if matches!(self.form, Form::Blocks(_)) { self.threads } else { 0 })
+        PlanScratch::new(self.id, if matches!(self.form, Form::Blocks(_)) { self.threads } else { 0 })
     }
 
     /// Before every run: the counts from which this run's progress goes up.
     pub(crate) fn begin<'s>(&self, scratch: &'s mut PlanScratch) -> SliceRun<'_, 's> {
         let blocks = if let Form::Blocks(b) = &self.form { b.longest_list() } else { 0 };
-        let (progress, base) = scratch.advance(blocks);
+        let (progress, base) = scratch.advance(self.id, blocks);
         SliceRun { plan: self, progress, base }
     }
 

@@ -95,8 +95,8 @@ pub enum NotSliced {
     #[error("wavefronts are too small to fill slices")]
     SmallWavefronts,
     /// Neighbouring rows of a wavefront have their entries in unrelated places.
-    #[error("neighbouring rows differ: strips would be {fill:.1} times the entries", fill = f64::from(*.0) / 10.0)]
-    Scattered(u32),
+    #[error("neighbouring rows differ: strips would have too many empty places")]
+    Scattered,
 }
 
 /// A pattern in slices, and how it came from compressed rows.
@@ -144,11 +144,11 @@ impl SlicedPattern {
         };
         let entries = source.nnz() - n;
         let mut places: Vec<u32> = huge::zeros(source.nnz());
-        let tasks = cut(source, &order, &mut places);
+        let tasks = cut(source, &order, &mut places, 2.0 * most_places).ok_or(NotSliced::Scattered)?;
         let strips: usize = tasks.iter().map(|t| t.lower.len() + t.upper.len()).sum();
         let fill = (strips * LANES) as f64 / entries.max(1) as f64;
         if fill > most_places {
-            return Err(NotSliced::Scattered((10.0 * fill).min(1e9) as u32));
+            return Err(NotSliced::Scattered);
         }
         let ([lower, upper], bases) = join(tasks);
         let mut pattern = SlicedPattern {
@@ -261,8 +261,9 @@ fn rows_of(order: &LevelOrder, slice: usize) -> impl Iterator<Item = (usize, u32
     rows.iter().enumerate().filter(|&(_, &row)| row != EMPTY).map(|(lane, &row)| (lane, row))
 }
 
-/// The strips of all slices; `places` count from the first strip of each task.
-fn cut(source: &Pattern, order: &LevelOrder, places: &mut [u32]) -> Vec<Task> {
+/// The strips of all slices; `places` count from the first strip of each task. None if some task's strips have more than
+/// `most_places` places an entry: finding the strips of such rows takes long, and they are not worth it.
+fn cut(source: &Pattern, order: &LevelOrder, places: &mut [u32], most_places: f64) -> Option<Vec<Task>> {
     let slices = order.slices();
     let places = Parts::new(places);
     (0..slices.div_ceil(SLICES_A_TASK))
@@ -270,20 +271,27 @@ fn cut(source: &Pattern, order: &LevelOrder, places: &mut [u32]) -> Vec<Task> {
         .map(|task| {
             let mut made = Task::default();
             let (mut found, mut rank) = (Vec::new(), Vec::new());
+            let mut entries = 0;
             for slice in task * SLICES_A_TASK..((task + 1) * SLICES_A_TASK).min(slices) {
                 find(source, order, &places, slice, &mut found);
                 made.push(slice, &mut found, &mut rank);
                 for (lane, row) in rows_of(order, slice) {
                     // SAFETY: every row is in one slice.
                     let own = unsafe { places.get(source.row_range(row as usize)) };
+                    entries += own.len() - 1;
                     for (place, &j) in own.iter_mut().zip(source.row(row as usize)) {
                         if j != row {
                             *place = rank[*place as usize] * LANES as u32 + lane as u32;
                         }
                     }
                 }
+                // A few slices at the end of a wavefront may well be nearly empty.
+                let room = most_places * (entries + 64 * LANES) as f64;
+                if ((made.lower.len() + made.upper.len()) * LANES) as f64 > room {
+                    return None;
+                }
             }
-            made
+            Some(made)
         })
         .collect()
 }

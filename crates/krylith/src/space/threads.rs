@@ -183,6 +183,53 @@ impl<T: Scalar> Space for Threads<T> {
         Ok(())
     }
 
+    fn combine_dots(
+        &self,
+        coefficients: &[T],
+        basis: &[Vec<T>],
+        y: &mut Vec<T>,
+        out: &mut [T],
+    ) -> Result<(), BackendError> {
+        let (count, n) = (basis.len(), y.len());
+        if count >= DOTS {
+            self.combine(coefficients, basis, y)?;
+            self.basis_dots(basis, y, &mut out[..count])?;
+            out[count] = self.dot(y, y)?;
+            return Ok(());
+        }
+        for v in basis {
+            require_same("combine_dots", &v.len(), &n)?;
+        }
+        let chunks = n.div_ceil(CHUNK);
+        let mut sums = self.sums(n, count + 1);
+        {
+            let (y, parts) = (Parts::new(y), Parts::new(&mut sums[..chunks * (count + 1)]));
+            self.team.run(|member| {
+                // A chunk of the basis stays in cache from the updates to the products.
+                for first in member.part(n, CHUNK).step_by(CHUNK) {
+                    let range = first..(first + CHUNK).min(n);
+                    // SAFETY: parts begin at multiples of CHUNK, so each chunk has one member.
+                    let y = unsafe { y.get(range.clone()) };
+                    for (&c, v) in coefficients.iter().zip(basis) {
+                        lanes::axpby(c, &v[range.clone()], T::ONE, y);
+                    }
+                    for k in 0..=count {
+                        let sum = match basis.get(k) {
+                            Some(v) => lanes::dot(&v[range.clone()], y),
+                            None => lanes::dot(y, y),
+                        };
+                        // SAFETY: as above, for each chunk of each product.
+                        unsafe { parts.write(k * chunks + first / CHUNK, sum) };
+                    }
+                }
+            });
+        }
+        for (k, out) in out[..=count].iter_mut().enumerate() {
+            *out = lanes::sum(&sums[k * chunks..(k + 1) * chunks]);
+        }
+        Ok(())
+    }
+
     fn redirect(&self, r: &Vec<T>, b: T, c: T, v: &Vec<T>, p: &mut Vec<T>) -> Result<(), BackendError> {
         require_same("redirect", &r.len(), &p.len())?;
         require_same("redirect", &v.len(), &p.len())?;

@@ -80,4 +80,11 @@ pub fn check<S>(
     space.axpby(-0.4, &v, 1.0, &mut r2).unwrap();
     assert_eq!(entry(3, &r), entry(3, &r2));
     assert_eq!(products, [space.dot(&r2, &r2).unwrap(), space.dot(&p, &r2).unwrap()]);
+    let (mut y, mut y2, mut out) = (clone(&r), clone(&r), [0.0; 38]);
+    let coefficients: Vec<f64> = (0..37).map(|k| 0.1 * k as f64).collect();
+    space.combine_dots(&coefficients, &basis, &mut y, &mut out).unwrap();
+    space.combine(&coefficients, &basis, &mut y2).unwrap();
+    let mut out2 = [0.0; 37];
+    space.basis_dots(&basis, &y2, &mut out2).unwrap();
+    assert_eq!((&out[..37], out[37]), (&out2[..], space.dot(&y2, &y2).unwrap()));
 }
