@@ -2,11 +2,11 @@
 //!
 //! A triangular solve in the order of the user's rows is a chain: on a grid every row waits for its neighbour, a few
 //! nanoseconds each, whatever the width of the machine. Rows of one wavefront do not need each other. So the system is
-//! reordered, P A Pᵀ, wavefront after wavefront ([`order`]), and cut into slices of eight rows of one wavefront each; eight rows
+//! reordered, P A Pᵀ, wavefront after wavefront (`order`), and cut into slices of eight rows of one wavefront each; eight rows
 //! are then computed at once in the lanes of a vector register. Connected rows keep their order, so IC(0) and ILU(0) of the
 //! reordered matrix are those of A, reordered: the same preconditioner, the same iterations up to rounding.
 //!
-//! Entries of a slice are stored by *strips* ([`strips`]): eight entries, one a lane, whose columns are consecutive, with a mask
+//! Entries of a slice are stored by *strips* (`strips`): eight entries, one a lane, whose columns are consecutive, with a mask
 //! of the lanes that are there. A strip costs 4 bytes for its first column and 1 for the mask where eight entries of compressed
 //! rows cost 32, and its part of x is one load, not eight. On a grid, but not only there, neighbouring rows of a wavefront need
 //! neighbouring rows of the ones before, and nearly all strips are full. Where they are not, the matrix keeps its rows and its
