@@ -179,7 +179,7 @@ pub fn contestants(
             _ => [peer.definite, peer.general][which].iter().map(|&c| c.to_owned()).collect(),
         };
         let named = |config: String| match peer.name {
-            // As hypre's manual advises: 0.25 in two dimensions, 0.5 in three.
+            // The strong threshold: 0.25 in two dimensions, 0.5 in three, the usual choices for such problems.
             "hypre" => format!("{config}:{}", if matrix.spec.contains("2d") { 0.25 } else { 0.5 }),
             _ => config,
         };

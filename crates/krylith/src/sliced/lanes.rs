@@ -115,43 +115,48 @@ mod x86 {
     #[derive(Clone, Copy)]
     pub(in crate::sliced) struct Avx512;
 
-    // SAFETY of every block: the caller promises the instructions and the memory; masked loads touch the lanes in the mask only.
-    #[allow(clippy::undocumented_unsafe_blocks)]
     impl Lanes for Avx512 {
         type Pack = __m512d;
 
         #[inline(always)]
         unsafe fn load(from: *const f64) -> __m512d {
+            // SAFETY: by the caller's promise.
             unsafe { _mm512_loadu_pd(from) }
         }
 
         #[inline(always)]
         unsafe fn load_some(mask: u8, from: *const f64) -> __m512d {
+            // SAFETY: memory and instructions by the caller's promise; a masked load touches the lanes in the mask only.
             unsafe { _mm512_maskz_loadu_pd(mask, from) }
         }
 
         #[inline(always)]
         unsafe fn store(to: *mut f64, pack: __m512d) {
+            // SAFETY: by the caller's promise.
             unsafe { _mm512_storeu_pd(to, pack) }
         }
 
         #[inline(always)]
         unsafe fn add(a: __m512d, b: __m512d) -> __m512d {
+            // SAFETY: by the caller's promise.
             unsafe { _mm512_add_pd(a, b) }
         }
 
         #[inline(always)]
         unsafe fn sub(a: __m512d, b: __m512d) -> __m512d {
+            // SAFETY: by the caller's promise.
             unsafe { _mm512_sub_pd(a, b) }
         }
 
         #[inline(always)]
         unsafe fn mul(a: __m512d, b: __m512d) -> __m512d {
+            // SAFETY: by the caller's promise.
             unsafe { _mm512_mul_pd(a, b) }
         }
 
         #[inline(always)]
         unsafe fn splat(a: f64) -> __m512d {
+            // SAFETY: by the caller's promise.
             unsafe { _mm512_set1_pd(a) }
         }
     }
@@ -175,21 +180,22 @@ mod x86 {
         masks
     };
 
-    // SAFETY of every block: the caller promises the instructions and the memory; masked loads touch the lanes in the mask only.
-    #[allow(clippy::undocumented_unsafe_blocks)]
     impl Lanes for Avx2 {
         type Pack = (__m256d, __m256d);
 
         #[inline(always)]
         unsafe fn load(from: *const f64) -> Self::Pack {
+            // SAFETY: by the caller's promise.
             unsafe { (_mm256_loadu_pd(from), _mm256_loadu_pd(from.add(4))) }
         }
 
         #[inline(always)]
         unsafe fn load_some(mask: u8, from: *const f64) -> Self::Pack {
             if mask == u8::MAX {
+                // SAFETY: by the caller's promise.
                 return unsafe { Self::load(from) };
             }
+            // SAFETY: by the caller's promise.
             unsafe {
                 let low = _mm256_loadu_si256(MASKS[usize::from(mask & 15)].as_ptr().cast());
                 let high = _mm256_loadu_si256(MASKS[usize::from(mask >> 4)].as_ptr().cast());
@@ -199,6 +205,7 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn store(to: *mut f64, pack: Self::Pack) {
+            // SAFETY: by the caller's promise.
             unsafe {
                 _mm256_storeu_pd(to, pack.0);
                 _mm256_storeu_pd(to.add(4), pack.1);
@@ -207,21 +214,25 @@ mod x86 {
 
         #[inline(always)]
         unsafe fn add(a: Self::Pack, b: Self::Pack) -> Self::Pack {
+            // SAFETY: by the caller's promise.
             unsafe { (_mm256_add_pd(a.0, b.0), _mm256_add_pd(a.1, b.1)) }
         }
 
         #[inline(always)]
         unsafe fn sub(a: Self::Pack, b: Self::Pack) -> Self::Pack {
+            // SAFETY: by the caller's promise.
             unsafe { (_mm256_sub_pd(a.0, b.0), _mm256_sub_pd(a.1, b.1)) }
         }
 
         #[inline(always)]
         unsafe fn mul(a: Self::Pack, b: Self::Pack) -> Self::Pack {
+            // SAFETY: by the caller's promise.
             unsafe { (_mm256_mul_pd(a.0, b.0), _mm256_mul_pd(a.1, b.1)) }
         }
 
         #[inline(always)]
         unsafe fn splat(a: f64) -> Self::Pack {
+            // SAFETY: by the caller's promise.
             unsafe { (_mm256_set1_pd(a), _mm256_set1_pd(a)) }
         }
     }

@@ -110,7 +110,11 @@ impl Sliced {
                     let (mask, values) = (strips.mask[k], values[k]);
                     let value = values[mask.trailing_zeros() as usize % LANES];
                     let differs = |l: usize| mask >> l & 1 == 1 && values[l].to_bits() != value.to_bits();
-                    if (0..LANES).any(differs) || k % 1024 == 0 && !all.load(Ordering::Relaxed) {
+                    // An infinite number would turn the zeros of empty lanes into NaN.
+                    if !value.is_finite()
+                        || (0..LANES).any(differs)
+                        || k % 1024 == 0 && !all.load(Ordering::Relaxed)
+                    {
                         return all.store(false, Ordering::Relaxed);
                     }
                     // SAFETY: the parts of the members do not overlap.

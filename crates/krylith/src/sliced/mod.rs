@@ -141,6 +141,11 @@ mod tests {
         let full = product(&sliced, 3);
         let changed: Vec<usize> = (0..full.len()).filter(|&p| full[p] != uniform[p]).collect();
         assert_eq!(changed.len(), 1, "row {row} alone");
+        // Infinite entries stay in their rows, equal or not.
+        let mut infinite = a.clone();
+        infinite.values_mut().fill(f64::INFINITY);
+        sliced.set(&space, &infinite).unwrap();
+        assert!(!sliced.is_uniform());
         a.values_mut()[k] = value;
         sliced.set(&space, &a).unwrap();
         assert!(sliced.is_uniform());

@@ -196,7 +196,12 @@ impl SlicedPattern {
             + size_of_val(self.bases.as_slice())
     }
 
-    /// Bytes that the values of a factor on this pattern take; a matrix takes one more for every eight.
+    /// Bytes of one value a strip, which a matrix keeps besides its values.
+    pub(crate) fn bytes_of_uniform(&self) -> usize {
+        8 * (self.lower.len() + self.upper.len())
+    }
+
+    /// Bytes that the values of a factor on this pattern take.
     pub fn bytes_of_values(&self) -> usize {
         8 * ((self.lower.len() + self.upper.len()) * LANES + self.positions())
     }

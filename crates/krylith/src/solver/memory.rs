@@ -41,7 +41,7 @@ impl Memory {
     pub(super) fn in_slices(pattern: &SlicedPattern) -> Self {
         Memory {
             layout: format!("rows by wavefront in slices of eight: {}", pattern.describe()),
-            copy: pattern.bytes() + pattern.bytes_of_values() * 9 / 8,
+            copy: pattern.bytes() + pattern.bytes_of_values() + pattern.bytes_of_uniform(),
             factor: pattern.bytes_of_values(),
             rows: pattern.rows(),
             positions: Some(pattern.positions()),
