@@ -4,7 +4,7 @@
 //! within a colour as given. At most d + 1 colours, d the largest degree.
 //!
 //! Cost: O(n + nnz), 4 bytes a row. Sequential, so it is the same on any number of threads; fewer wavefronts usually mean
-//! more iterations of an incomplete factor. Reference: Jones & Plassmann 1994, doi:10.1016/0167-8191(94)90078-7.
+//! more iterations of an incomplete factor. Reference: Coleman & Moré 1983, doi:10.1137/0720013.
 
 use crate::matrix::Pattern;
 

@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn less_fill_than_by_bandwidth_and_few_wavefronts_by_colour() {
-        let a = permuted(&grid("poisson2d:40"), &shuffle(1600));
+        let a = permuted(&grid("poisson2d:60"), &shuffle(3600));
         let quality = |o| OrderingQuality::new(&a, &order(&a, o).unwrap()).unwrap();
         let rcm = quality(Ordering::Rcm);
         for o in available().filter(|o| matches!(o, Ordering::Amd | Ordering::NestedDissection)) {
