@@ -181,6 +181,10 @@ pub struct Info {
     /// Draw a histogram of row lengths (.svg or .png)
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
+
+    /// Compare orderings: wavefronts, bandwidth, entries of incomplete and exact Cholesky factors
+    #[arg(long)]
+    pub orderings: bool,
 }
 
 #[derive(Args)]
