@@ -140,6 +140,14 @@ pub enum SetupError {
     /// `refactor` was given a matrix of another pattern than `analyze`.
     #[error("the pattern differs from the one that was analyzed; call `analyze` again")]
     PatternChanged,
+    /// A factor larger than the caller allows.
+    #[error("the factor would take {predicted} bytes, more than the limit of {limit}")]
+    MemoryLimit {
+        /// Bytes it would take, at least.
+        predicted: u64,
+        /// Bytes allowed.
+        limit: u64,
+    },
     /// The place where the vectors live failed.
     #[error(transparent)]
     Backend(#[from] BackendError),

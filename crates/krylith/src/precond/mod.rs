@@ -7,6 +7,7 @@ mod ic0;
 mod ilu0;
 mod jacobi;
 mod ldu;
+pub mod threshold;
 
 pub use ic0::{Ic0, Ic0Factor, Ic0Symbolic};
 pub use ilu0::{Ilu0, Ilu0Factor, Ilu0Symbolic};
