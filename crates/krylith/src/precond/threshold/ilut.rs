@@ -160,12 +160,15 @@ impl<'a, T: Real, C: Columns<T>> Elimination<'a, T, C> {
         while let Some(Reverse(k)) = self.before.pop() {
             let c = self.columns.column(k) as usize;
             self.present[c] = false;
-            let l = self.w[c] / self.pivots[k as usize];
-            if self.w[c].abs() <= limits.eliminated || l.abs() <= limits.multiplier {
+            if self.w[c].abs() <= limits.eliminated {
                 continue;
             }
+            let l = self.w[c] / self.pivots[k as usize];
             if !l.is_finite() {
                 return Err(bad(i, l));
+            }
+            if l.abs() <= limits.multiplier {
+                continue;
             }
             self.left.push((k, l));
             for at in self.upper.range(k as usize) {

@@ -25,7 +25,7 @@ mod tests {
 
     #[test]
     fn the_largest_come_back_in_order_and_ties_go_left() {
-        let row = [(7, 1.0), (2, -3.0), (5, 1.0), (3, 0.5), (9, -1.0)];
+        let row = [(7, 1.0f64), (2, -3.0), (5, 1.0), (3, 0.5), (9, -1.0)];
         let kept = |p| {
             let mut entries = row.to_vec();
             keep_largest(&mut entries, p, |e| e.1.abs());
