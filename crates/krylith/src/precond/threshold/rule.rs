@@ -21,8 +21,9 @@ use crate::scalar::Real;
 /// Where a d is too small for 1 / d to be finite, it counts as 0. Means are over the stored entries of row i of A.
 ///
 /// `Mkl` is what Intel MKL's `dcsrilut(tol, maxfil)` computes with ipar(31) = 1 and dpar(31) = 10⁻⁴ + τ, found by experiment with
-/// version 2026: its manual says "row norm" and means the 2-norm divided by the root of the number of entries; it says nothing of
-/// the second and third line. Only which of several equal entries is kept differs: MKL's choice depends on how its selection runs.
+/// version 2026.2: its manual says "row norm" and means the 2-norm divided by the root of the number of entries; it says nothing of
+/// the second and third line. `krylith-bench ilut` compares. Which of several equal entries is kept differs: MKL's choice depends on
+/// how its selection runs. Where pivots are replaced and factors then grow without bound, rounding decides, in MKL as here.
 ///
 /// `Saad` is ILUT(p, τ) of Numer. Linear Algebra Appl. 1 (1994), doi:10.1002/nla.1680010405, with the sizes that SPARSKIT gives
 /// it: multipliers are compared with τ alone, U with the mean. SPARSKIT's U part counts the diagonal among its `lfil`; here p does not.
