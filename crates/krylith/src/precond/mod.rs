@@ -9,6 +9,7 @@ pub(crate) mod form;
 mod incomplete;
 mod jacobi;
 mod ldu;
+pub mod threshold;
 
 pub(crate) use fill::bytes_by_rows;
 pub use form::{Form, Kind, Sums, Update};
