@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use krylith::solver::{Method, Preconditioning};
+use krylith::transform::Ordering;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -62,9 +63,18 @@ pub struct Solve {
     pub solver: Method,
 
     /// auto, none, jacobi, or an incomplete factor: ic0 ic(K) mic0 mic(K,OMEGA) dic ilu0 ilu(K) milu0 milu(K,OMEGA)
-    /// milu-columns(K,OMEGA) dilu
+    /// milu-columns(K,OMEGA) dilu ict(TOL) ilut(P,TOL) ilut-saad(P,TOL) ilut-fill(FACTOR,TOL), and with column pivoting
+    /// ilutp(P,TOL) ilutp-saad(P,TOL) ilutp-fill(FACTOR,TOL)
     #[arg(long, default_value = "auto")]
     pub precond: Preconditioning,
+
+    /// Order of rows and columns: natural, rcm, amd, nd or colour; x comes back in the order of A
+    #[arg(long, value_name = "R", default_value = "natural")]
+    pub reorder: Ordering,
+
+    /// Permute columns so that large entries come to the diagonal; auto does so for an incomplete LU of a matrix that needs it
+    #[arg(long, default_value = "auto")]
+    pub matching: Matching,
 
     /// After a bad pivot: shift the diagonal, and if that does not help take the diagonal alone; or end
     #[arg(long, default_value = "on")]
@@ -115,6 +125,13 @@ pub enum Order {
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 pub enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Matching {
+    Auto,
     On,
     Off,
 }

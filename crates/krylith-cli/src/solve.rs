@@ -1,7 +1,7 @@
 //! `krylith solve`: an answer, checked; a report for people and for programs.
 
 use crate::Failure;
-use crate::args::{Division, Numbers, Order, Solve, Switch};
+use crate::args::{Division, Matching, Numbers, Order, Solve, Switch};
 use crate::input::{Loaded, load};
 use crate::plot;
 use crate::progress::{ResidualBar, spinner};
@@ -9,7 +9,7 @@ use crate::report::{bytes, count, print, write_json};
 use krylith::matrix::Triangle;
 use krylith::observe::Iteration;
 use krylith::schedule::{Schedule, Wavefronts};
-use krylith::solver::{Layout, Method, Precision};
+use krylith::solver::{Layout, Match, Method, Precision};
 use krylith::{Outcome, Report, SetupError, SolveError, Solver, io};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -133,12 +133,19 @@ fn solve(
         Numbers::F64 => Precision::F64,
         Numbers::Mixed => Precision::Mixed,
     };
+    let matching = match options.matching {
+        Matching::Auto => Match::Auto,
+        Matching::On => Match::On,
+        Matching::Off => Match::Off,
+    };
     let mut solver = Solver::new()
         .method(method)
         .preconditioner(options.precond)
         .schedule(schedule)
         .layout(layout)
         .precision(precision)
+        .reorder(options.reorder)
+        .matching(matching)
         .recover(options.recovery == Switch::On)
         .rtol(options.rtol)
         .atol(options.atol)
@@ -208,6 +215,9 @@ fn to_text(loaded: &Loaded, r: &Report, read: f64, total: f64) -> String {
     line("matrix", format!("{} rows, {} entries", count(a.nrows()), count(a.nnz())));
     line("method", format!("{} with {}, {} threads", r.solver, r.preconditioner, r.threads));
     line("because", r.choice.clone());
+    if !r.ordering.is_empty() {
+        line("ordering", r.ordering.clone());
+    }
     line("layout", r.layout.clone());
     if let Some([down, up]) = &r.schedule {
         line("sweeps", format!("down {down}"));
@@ -215,6 +225,9 @@ fn to_text(loaded: &Loaded, r: &Report, read: f64, total: f64) -> String {
     }
     for step in &r.recovery {
         line("recovery", format!("{}; {}", step.failed, step.action));
+    }
+    if r.shift > 0.0 {
+        line("shift", format!("{:.2e} of the diagonal's size", r.shift));
     }
     line("outcome", r.outcome.name().replace('_', " "));
     line("iterations", count(r.iterations));

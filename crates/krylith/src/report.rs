@@ -101,7 +101,9 @@ pub struct Report {
     pub predicted_bytes: usize,
     /// Bytes that it held.
     pub bytes: usize,
-    /// In which order the rows were taken, and why.
+    /// How rows and columns were permuted before anything else; empty if they were not.
+    pub ordering: String,
+    /// In which order the rows were taken then, and why.
     pub layout: String,
     /// How triangular sweeps are divided, and why: forward and backward.
     pub schedule: Option<[String; 2]>,

@@ -13,6 +13,7 @@ use super::fill;
 use super::form::{Form, Kind, Sums, Update};
 use super::ldu::{Ldu, LduSymbolic, SweepScratch};
 use super::require_pattern;
+use super::threshold::Triangles;
 use crate::error::{BackendError, SetupError};
 use crate::matrix::{Csr, Parts, Pattern};
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
@@ -141,12 +142,12 @@ impl IncompleteSymbolic {
         };
         let transposed = if form.transposed() {
             let (below, above) = (upper.transpose(), lower.transpose());
-            let ldu = LduSymbolic::new(below, above, threads, schedule)?;
+            let ldu = LduSymbolic::new(Arc::new(below), Arc::new(above), threads, schedule)?;
             Some((Arc::new(source.transpose()), Arc::new(ldu)))
         } else {
             None
         };
-        let ldu = Arc::new(LduSymbolic::new(lower, upper, threads, schedule)?);
+        let ldu = Arc::new(LduSymbolic::new(Arc::new(lower), Arc::new(upper), threads, schedule)?);
         Ok(IncompleteSymbolic { form, source: Arc::clone(source), ldu, transposed })
     }
 
@@ -282,6 +283,28 @@ fn transpose_into<T: Real, S: Real>(space: &Threads<T>, x: &Csr<S>, to: &mut Csr
 }
 
 impl<T: Real, S: Real> IncompleteFactor<T, S> {
+    /// Triangles that were computed elsewhere, such as by threshold, for a matrix with this pattern. `refactor` then eliminates on
+    /// their pattern. Column exchanges are the caller's: the triangles belong to the matrix as it is given here.
+    pub fn frozen(
+        form: Form,
+        source: &Arc<Pattern>,
+        triangles: Triangles<T>,
+        threads: usize,
+        schedule: Schedule,
+    ) -> Result<Self, SetupError> {
+        let Triangles { lower, inverse, upper, .. } = triangles;
+        let (below, above) = (Arc::clone(lower.pattern()), Arc::clone(upper.pattern()));
+        let ldu = Arc::new(LduSymbolic::new(below, above, threads, schedule)?);
+        let symbolic = IncompleteSymbolic { form, source: Arc::clone(source), ldu, transposed: None };
+        let mut factor: Self = symbolic.allocate();
+        let narrow = |v: &T| S::from_f64(v.to_f64());
+        for (to, from) in [(&mut factor.ldu.lower, &lower), (&mut factor.ldu.upper, &upper)] {
+            to.values_mut().iter_mut().zip(from.values()).for_each(|(to, from)| *to = narrow(from));
+        }
+        factor.ldu.inverse = inverse;
+        Ok(factor)
+    }
+
     /// Entries of L, D and U; of a symmetric factor those of L and D.
     pub fn nnz(&self) -> usize {
         match self.form.kind {

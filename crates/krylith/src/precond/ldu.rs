@@ -29,14 +29,14 @@ pub(super) struct LduSymbolic {
 impl LduSymbolic {
     /// From the patterns of the strict triangles.
     pub(super) fn new(
-        lower: Pattern,
-        upper: Pattern,
+        lower: Arc<Pattern>,
+        upper: Arc<Pattern>,
         threads: usize,
         schedule: Schedule,
     ) -> Result<Self, crate::MatrixError> {
         let down = Plan::new(&lower, Triangle::Lower, threads, schedule)?;
         let up = Plan::new(&upper, Triangle::Upper, threads, schedule)?;
-        Ok(LduSymbolic { lower: Arc::new(lower), upper: Arc::new(upper), down, up })
+        Ok(LduSymbolic { lower, upper, down, up })
     }
 
     /// A factor of this pattern, its values to be computed.

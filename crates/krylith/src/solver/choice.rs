@@ -79,6 +79,45 @@ pub enum Preconditioning {
     Milu(usize, f64, Sums),
     /// Incomplete LU that updates the diagonal only.
     Dilu,
+    /// Incomplete Cholesky that drops what is below τ, relative to its column in the scaled matrix.
+    Ict(f64),
+    /// Incomplete LU by threshold.
+    Ilut(Threshold),
+}
+
+/// An incomplete LU whose pattern follows the values.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Threshold {
+    /// What is kept.
+    pub keep: Keep,
+    /// τ: what is smaller, relative to its row, is dropped.
+    pub tau: f64,
+    /// Whether columns are exchanged for larger pivots.
+    pub pivoting: bool,
+}
+
+/// How many entries of a row are kept.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Keep {
+    /// nnz / n + p of L and as many of U, as NVIDIA and MKL have it.
+    Mean(usize),
+    /// p of L and p of U, as Saad has it.
+    Largest(usize),
+    /// As many as leave the factor within this multiple of the entries of A, as SuperLU has it.
+    Factor(f64),
+}
+
+/// Whether columns are permuted so that large entries come to the diagonal (a maximum-product matching with scaling).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Match {
+    /// For an incomplete LU of a matrix with diagonal entries that are missing, zero or tiny in their rows.
+    #[default]
+    Auto,
+    /// For any incomplete LU.
+    On,
+    /// Never.
+    Off,
 }
 
 impl Preconditioning {
@@ -93,6 +132,31 @@ impl Preconditioning {
             Preconditioning::Dilu => Incomplete::dilu(),
             _ => return None,
         })
+    }
+
+    /// A positive definite preconditioner of a symmetric matrix, or none.
+    pub(super) fn is_symmetric(self) -> bool {
+        use Preconditioning as P;
+        !matches!(self, P::Auto | P::Ilu(_) | P::Milu(..) | P::Dilu | P::Ilut(_))
+    }
+
+    /// The nearest one with less fill.
+    pub(super) fn with_less_fill(self) -> Option<Self> {
+        use Preconditioning as P;
+        match self {
+            P::Ic(level @ 1..) => Some(P::Ic(level - 1)),
+            P::Mic(level @ 1.., omega) => Some(P::Mic(level - 1, omega)),
+            P::Ilu(level @ 1..) => Some(P::Ilu(level - 1)),
+            P::Milu(level @ 1.., omega, sums) => Some(P::Milu(level - 1, omega, sums)),
+            P::Ict(_) => Some(P::Ic(0)),
+            P::Ilut(_) => Some(P::Ilu(0)),
+            _ => None,
+        }
+    }
+
+    /// A shift of the diagonal makes a difference.
+    pub(super) fn can_shift(self) -> bool {
+        !matches!(self, Preconditioning::None | Preconditioning::Jacobi | Preconditioning::Auto)
     }
 }
 
@@ -145,7 +209,9 @@ impl Display for Method {
 
 /// Names of preconditioners, as an error lists them.
 const KNOWN: &str = "auto, none, jacobi, ic0, ic(K), mic0, mic(K), mic(K,OMEGA), dic, ilu0, ilu(K), milu0, milu(K), \
-                     milu(K,OMEGA), milu0-columns, milu-columns(K), milu-columns(K,OMEGA), dilu";
+                     milu(K,OMEGA), milu0-columns, milu-columns(K), milu-columns(K,OMEGA), dilu, ict(TOL), \
+                     ilut(P,TOL), ilutp(P,TOL), ilut-saad(P,TOL), ilutp-saad(P,TOL), ilut-fill(FACTOR,TOL), \
+                     ilutp-fill(FACTOR,TOL)";
 
 impl FromStr for Preconditioning {
     type Err = UnknownName;
@@ -183,8 +249,27 @@ fn parse(text: &str) -> Option<Preconditioning> {
         ("milu0-columns", 0) => P::Milu(0, OMEGA, Sums::Columns),
         ("milu-columns", 1 | 2) => P::Milu(level()?, omega()?, Sums::Columns),
         ("dilu", 0) => P::Dilu,
+        ("ict", 1) => P::Ict(positive(numbers[0])?),
+        (name, 2) => {
+            let (name, pivoting) = match name.strip_prefix("ilutp") {
+                Some(rest) => (rest, true),
+                None => (name.strip_prefix("ilut")?, false),
+            };
+            let keep = match name {
+                "" => Keep::Mean(level()?),
+                "-saad" => Keep::Largest(level()?),
+                "-fill" => Keep::Factor(positive(numbers[0]).filter(|&factor| factor >= 1.0)?),
+                _ => return None,
+            };
+            P::Ilut(Threshold { keep, tau: positive(numbers[1])?, pivoting })
+        }
         _ => return None,
     })
+}
+
+/// A number from 0 on.
+fn positive(text: &str) -> Option<f64> {
+    text.parse::<f64>().ok().filter(|number| *number >= 0.0 && number.is_finite())
 }
 
 impl Display for Preconditioning {
@@ -201,6 +286,15 @@ impl Display for Preconditioning {
             P::Milu(level, omega, Sums::Rows) => levelled(f, "milu", "", level, omega),
             P::Milu(level, omega, Sums::Columns) => levelled(f, "milu", "-columns", level, omega),
             P::Dilu => f.write_str("dilu"),
+            P::Ict(tau) => write!(f, "ict({tau})"),
+            P::Ilut(Threshold { keep, tau, pivoting }) => {
+                f.write_str(if pivoting { "ilutp" } else { "ilut" })?;
+                match keep {
+                    Keep::Mean(p) => write!(f, "({p},{tau})"),
+                    Keep::Largest(p) => write!(f, "-saad({p},{tau})"),
+                    Keep::Factor(factor) => write!(f, "-fill({factor},{tau})"),
+                }
+            }
         }
     }
 }
@@ -242,9 +336,23 @@ mod tests {
         for name in names {
             assert_eq!(name.parse::<Preconditioning>().unwrap().to_string(), name);
         }
-        for wrong in
-            ["", "ic", "ic()", "ic(-1)", "ic(1", "ic(1)x", "mic(0,2)", "mic(0,nan)", "ilu(1,2)", "Ic0"]
-        {
+        for wrong in [
+            "",
+            "ic",
+            "ic()",
+            "ic(-1)",
+            "ic(1",
+            "ic(1)x",
+            "mic(0,2)",
+            "mic(0,nan)",
+            "ilu(1,2)",
+            "Ic0",
+            "ict",
+            "ict(-1)",
+            "ilut(1)",
+            "ilut-fill(0.5,0)",
+            "ilut(1,inf)",
+        ] {
             assert!(wrong.parse::<Preconditioning>().is_err(), "{wrong}");
         }
     }

@@ -5,24 +5,28 @@
 //! one depends on the pattern alone, never on the number of threads, so results do not either.
 
 use super::Solver;
-use super::choice::{Layout, Method, Precision, Preconditioning};
+use super::choice::{Method, Precision, Preconditioning};
+use super::in_slices::Slices;
+use super::log::Log;
 use super::memory::Memory;
-use super::recover::find_shift;
-use crate::error::{BackendError, SetupError, SolveError};
+use super::reorder::{Reordered, Scale};
+use crate::error::{SetupError, SolveError};
 use crate::krylov::{BiCgStab, Cg, Fgmres, Finish, Gmres, Minres, System};
 use crate::matrix::{Csr, Pattern};
 use crate::observe::Observer;
 use crate::operator::{DynPreconditioner, Identity, LinearOperator, Preconditioner, Recipe, Symbolic};
-use crate::precond::{Form, Incomplete, IncompleteFactor, IncompleteSymbolic, Jacobi, Kind};
-use crate::report::{Recovery, Seconds};
+use crate::precond::threshold::Triangles;
+use crate::precond::{Form, Incomplete, IncompleteFactor, IncompleteSymbolic, Jacobi, bytes_by_rows};
 use crate::scalar::Real;
-use crate::schedule::SlicePlan;
-use crate::sliced::{NotSliced, Sliced, SlicedFactor, SlicedPattern, SlicedScratch, Stored};
-use crate::space::{Space as _, Threads};
+use crate::space::Threads;
 use crate::stop::StoppingCriterion;
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Instant;
+
+/// A factor that nobody set a limit for may be this many times as large as one without fill.
+const PROPORTION: u64 = 100;
+/// And as large as this in any case.
+const SMALL: u64 = 64 << 20;
 
 type Space = Threads<f64>;
 type Factor = DynPreconditioner<Space, Csr<f64>>;
@@ -37,6 +41,8 @@ pub(super) struct Told {
     pub(super) shift: f64,
     pub(super) schedule: Option<[String; 2]>,
     pub(super) layout: String,
+    /// Of rows and columns, before that.
+    pub(super) ordering: String,
     /// Bytes of everything that a solve holds besides A, b and x: foreseen from the pattern, and held.
     pub(super) predicted: usize,
     pub(super) held: usize,
@@ -52,7 +58,7 @@ pub(super) enum Workspace<A: LinearOperator<Space>, M: LinearOperator<Space>> {
 }
 
 impl<A: LinearOperator<Space>, M: LinearOperator<Space>> Workspace<A, M> {
-    fn new(method: Method, system: System<'_, Space, A, M>) -> Result<Self, SolveError> {
+    pub(super) fn new(method: Method, system: System<'_, Space, A, M>) -> Result<Self, SolveError> {
         Ok(match method {
             Method::Cg => Workspace::Cg(Cg::new(system)?),
             Method::Gmres(restart) => Workspace::Gmres(Gmres::new(system, restart)?),
@@ -89,20 +95,13 @@ pub(super) enum Engine<A: LinearOperator<Space>> {
     Rows(Box<Rows<A>>),
     /// Reordered by wavefront.
     Slices(Box<Slices>),
+    /// Rows and columns in another order, and in that order any of these.
+    Reordered(Box<Reordered>),
 }
 
 pub(super) struct Rows<A: LinearOperator<Space>> {
     m: Factor,
     workspace: Workspace<A, Factor>,
-}
-
-pub(super) struct Slices {
-    pattern: Arc<SlicedPattern>,
-    a: Sliced,
-    m: AnySliced,
-    workspace: Workspace<Sliced, AnySliced>,
-    b: Vec<f64>,
-    x: Vec<f64>,
 }
 
 /// Everything that building an engine needs to know.
@@ -114,6 +113,16 @@ pub(super) struct Site<'a, A> {
     pub(super) method: Method,
 }
 
+impl<A> Site<'_, A> {
+    /// Bytes that a factor may take: what was said, or what the machine has free, but not out of all proportion to A.
+    pub(super) fn limit(&self) -> u64 {
+        let a = self.matrix;
+        let proportion = (PROPORTION * bytes_by_rows(a.nrows(), a.nnz() as u64)).max(SMALL);
+        let free = || super::available_memory().unwrap_or(u64::MAX).min(proportion);
+        self.options.max_bytes.unwrap_or_else(free)
+    }
+}
+
 impl<A: LinearOperator<Space> + 'static> Engine<A> {
     /// Analyzes and factors, adding up the seconds; what fails on the way and is mended is told.
     pub(super) fn new(
@@ -121,17 +130,90 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
         kind: Preconditioning,
         log: &mut Log,
     ) -> Result<(Self, Told), SolveError> {
-        let Some(recipe) = kind.incomplete() else { return Self::diagonal(site, kind, log) };
-        let recipe =
-            Incomplete { schedule: site.options.schedule, max_bytes: site.options.max_bytes, ..recipe };
-        let pattern = analyzing(&mut log.seconds, || recipe.pattern(site.matrix.pattern()))?;
+        match site.reorder(kind, log)? {
+            Some(front) => Reordered::build(site, front, kind, log),
+            None => Self::in_order(site, kind, None, log),
+        }
+    }
+
+    /// The same with rows and columns as they are. `scale` is what a threshold measures entries by.
+    pub(super) fn in_order(
+        site: &Site<'_, A>,
+        kind: Preconditioning,
+        scale: Option<&Scale>,
+        log: &mut Log,
+    ) -> Result<(Self, Told), SolveError> {
         let narrow = site.options.precision == Precision::Mixed;
-        match analyzing(&mut log.seconds, || site.slices(recipe.form, &pattern))? {
+        if let Some(threshold) = kind.threshold() {
+            let triangles = threshold.triangles(site, kind, scale, log)?;
+            return Self::with_triangles(site, kind, triangles, log);
+        }
+        let Some(recipe) = kind.incomplete() else { return Self::diagonal(site, kind, log) };
+        let recipe = Incomplete { schedule: site.options.schedule, max_bytes: Some(site.limit()), ..recipe };
+        let pattern = log.analyzing(|| recipe.pattern(site.matrix.pattern()))?;
+        match log.analyzing(|| site.slices(recipe.form, &pattern))? {
             Ok(found) if narrow => Slices::build::<f32, A>(site, found, recipe.form, kind, log),
             Ok(found) => Slices::build::<f64, A>(site, found, recipe.form, kind, log),
             Err(why) if narrow => Self::rows::<f32>(site, &recipe, &pattern, kind, &why, log),
             Err(why) => Self::rows::<f64>(site, &recipe, &pattern, kind, &why, log),
         }
+    }
+
+    /// Factors whose pattern followed the values.
+    pub(super) fn with_triangles(
+        site: &Site<'_, A>,
+        kind: Preconditioning,
+        (triangles, shift): (Triangles<f64>, f64),
+        log: &mut Log,
+    ) -> Result<(Self, Told), SolveError> {
+        match site.options.precision {
+            Precision::F64 => Self::frozen::<f64>(site, kind, triangles, shift, log),
+            Precision::Mixed => Self::frozen::<f32>(site, kind, triangles, shift, log),
+        }
+    }
+
+    fn frozen<S: Real>(
+        site: &Site<'_, A>,
+        kind: Preconditioning,
+        triangles: Triangles<f64>,
+        shift: f64,
+        log: &mut Log,
+    ) -> Result<(Self, Told), SolveError> {
+        let Site { space, matrix, options, .. } = *site;
+        let form = if kind.is_symmetric() { Form::CHOLESKY } else { Form::LU };
+        let mut f = log.analyzing(|| {
+            IncompleteFactor::<f64, S>::frozen(
+                form,
+                matrix.pattern(),
+                triangles,
+                space.threads(),
+                options.schedule,
+            )
+        })?;
+        f.set_shift(shift);
+        Self::with_factor(site, kind, f, shift, "rows as given: the pattern follows the values".into(), None)
+    }
+
+    /// By rows with this factor; `predicted` bytes of it if they were told before.
+    fn with_factor<S: Real>(
+        site: &Site<'_, A>,
+        kind: Preconditioning,
+        f: IncompleteFactor<f64, S>,
+        shift: f64,
+        layout: String,
+        predicted: Option<usize>,
+    ) -> Result<(Self, Told), SolveError> {
+        let Site { space, matrix, method, .. } = *site;
+        let (nnz, bytes) = (f.nnz(), f.bytes());
+        let (down, up) = f.plans();
+        let schedule = Some([down.why().to_owned(), up.why().to_owned()]);
+        let m = Factor::new(f);
+        let workspace = Workspace::new(method, System { space, a: site.a, m: &m })?;
+        let vectors = 8 * matrix.nrows() * (method.vectors() + 3);
+        let (predicted, held) = (predicted.unwrap_or(bytes) + vectors, bytes + vectors);
+        let told =
+            Told { kind, nnz, bytes, shift, schedule, layout, ordering: String::new(), predicted, held };
+        Ok((Engine::Rows(Box::new(Rows { m, workspace })), told))
     }
 
     /// No preconditioner.
@@ -146,6 +228,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
             shift: 0.0,
             schedule: None,
             layout: "rows as given".into(),
+            ordering: String::new(),
             predicted: bytes,
             held: bytes,
         };
@@ -163,8 +246,8 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
             return Self::without(space, site.a, site.method);
         }
         let forgiving = log.forgiving;
-        let symbolic = analyzing(&mut log.seconds, || Jacobi { forgiving }.analyze(space, matrix))?;
-        let f = factoring(&mut log.seconds, || symbolic.factor(space, matrix))?;
+        let symbolic = log.analyzing(|| Jacobi { forgiving }.analyze(space, matrix))?;
+        let f = log.factoring(|| symbolic.factor(space, matrix))?;
         let (bytes, m) = (f.bytes(), Factor::new(f));
         let workspace = Workspace::new(site.method, System { space, a: site.a, m: &m })?;
         let n = matrix.nrows();
@@ -176,6 +259,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
             shift: 0.0,
             schedule: None,
             layout: "rows as given".into(),
+            ordering: String::new(),
             predicted: 8 * n + vectors,
             held: bytes + vectors,
         };
@@ -193,25 +277,16 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
     ) -> Result<(Self, Told), SolveError> {
         let Site { space, matrix, options, .. } = *site;
         let (threads, source) = (space.threads(), matrix.pattern());
-        let symbolic = analyzing(&mut log.seconds, || {
-            IncompleteSymbolic::on(recipe.form, source, pattern, threads, recipe.schedule)
-        })?;
+        let symbolic =
+            log.analyzing(|| IncompleteSymbolic::on(recipe.form, source, pattern, threads, recipe.schedule))?;
         let mut f: IncompleteFactor<f64, S> = symbolic.allocate();
         let attempt = |shift| {
             f.set_shift(shift);
             f.refactor(space, matrix)
         };
         let shift = log.factor(options.recover, kind, 0.0, attempt)?;
-        let (nnz, bytes) = (f.nnz(), f.bytes());
-        let (down, up) = f.plans();
-        let schedule = Some([down.why().to_owned(), up.why().to_owned()]);
-        let m = Factor::new(f);
-        let workspace = Workspace::new(site.method, System { space, a: site.a, m: &m })?;
         let memory = Memory::by_rows(pattern, why, size_of::<S>());
-        let vectors = memory.vectors(site.method);
-        let (predicted, held) = (memory.factor + vectors, bytes + vectors);
-        let told = Told { kind, nnz, bytes, shift, schedule, layout: memory.layout, predicted, held };
-        Ok((Engine::Rows(Box::new(Rows { m, workspace })), told))
+        Self::with_factor(site, kind, f, shift, memory.layout, Some(memory.factor))
     }
 
     /// Takes over the values of a matrix of the same pattern, with this shift; allocates nothing.
@@ -230,6 +305,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
                 slices.a.set(space, matrix)?;
                 slices.m.refactor(space, &slices.a, shift)
             }
+            Engine::Reordered(r) => r.refactor(space, matrix, shift),
         }
     }
 
@@ -240,20 +316,28 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
             Engine::Slices(s) => {
                 s.workspace = Workspace::new(method, System { space, a: &s.a, m: &s.m })?;
             }
+            Engine::Reordered(r) => r.inner.change_method(space, &r.a, method)?,
         }
         Ok(())
     }
 
     /// Before a solve: takes over A's values, which may have changed while M's are kept, b and the guess.
     pub(super) fn begin(&mut self, space: &Space, a: &A, b: &[f64], x: &[f64]) -> Result<(), SolveError> {
-        if let Engine::Slices(slices) = self {
-            crate::space::require_same("x and the columns of A", &x.len(), &b.len())?;
-            let a = as_matrix(a).expect("slices are made of a matrix");
-            slices.a.set(space, a)?;
-            slices.pattern.gather(b, &mut slices.b);
-            slices.pattern.gather(x, &mut slices.x);
+        if matches!(self, Engine::Rows(_)) {
+            return Ok(());
         }
-        Ok(())
+        crate::space::require_same("x and the columns of A", &x.len(), &b.len())?;
+        let a = as_matrix(a).expect("made of a matrix");
+        match self {
+            Engine::Rows(_) => Ok(()),
+            Engine::Slices(slices) => {
+                slices.a.set(space, a)?;
+                slices.pattern.gather(b, &mut slices.b);
+                slices.pattern.gather(x, &mut slices.x);
+                Ok(())
+            }
+            Engine::Reordered(r) => r.begin(space, a, b, x),
+        }
     }
 
     /// Runs the method; `again` after the residual was found to have drifted.
@@ -276,211 +360,12 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
                 s.pattern.scatter(&s.x, x);
                 Ok(finish)
             }
+            Engine::Reordered(r) => r.run(again, space, x, stop, observer),
         }
-    }
-}
-
-/// A in slices, and where its factor has its entries: the same, unless there is fill.
-pub(super) struct InSlices {
-    of_a: Arc<SlicedPattern>,
-    of_factor: Arc<SlicedPattern>,
-}
-
-impl<A: 'static> Site<'_, A> {
-    /// Slices for a factor of this form on this pattern, or why not.
-    fn slices(&self, form: Form, pattern: &Arc<Pattern>) -> Result<Result<InSlices, String>, SetupError> {
-        let no = |why: &str| Ok(Err(why.into()));
-        if self.options.layout == Layout::Rows {
-            return no("as asked");
-        }
-        if form.transposed() {
-            return no("sums of columns are kept");
-        }
-        let Some(a) = as_matrix(self.a) else { return no("A is not a matrix") };
-        if !Arc::ptr_eq(a.pattern(), self.matrix.pattern()) {
-            return no("the preconditioner is made from another matrix");
-        }
-        let found = match SlicedPattern::find(pattern) {
-            Ok(found) if form.kind == Kind::Cholesky && !found.is_symmetric() => {
-                return no("the pattern is not symmetric");
-            }
-            Ok(found) => Arc::new(found),
-            Err(NotSliced::Unfit(error)) => return Err(error),
-            Err(why) => return Ok(Err(why.to_string())),
-        };
-        if Arc::ptr_eq(a.pattern(), pattern) {
-            return Ok(Ok(InSlices { of_a: Arc::clone(&found), of_factor: found }));
-        }
-        match found.part(a.pattern()) {
-            Ok(of_a) => Ok(Ok(InSlices { of_a: Arc::new(of_a), of_factor: found })),
-            Err(NotSliced::Unfit(SetupError::MissingDiagonal { .. })) => no("the diagonal is not full"),
-            Err(why) => no(&format!("of A in the order of its factor {why}")),
-        }
-    }
-}
-
-impl Slices {
-    fn build<S: Stored, A: LinearOperator<Space>>(
-        site: &Site<'_, A>,
-        found: InSlices,
-        form: Form,
-        kind: Preconditioning,
-        log: &mut Log,
-    ) -> Result<(Engine<A>, Told), SolveError>
-    where
-        AnySliced: From<SlicedFactor<S>>,
-    {
-        let Site { space, options, .. } = *site;
-        let InSlices { of_a, of_factor } = found;
-        let plan = || SlicedFactor::<S>::new(&of_factor, form, space.threads(), options.schedule);
-        let mut m = AnySliced::from(analyzing(&mut log.seconds, plan)?);
-        let a = factoring(&mut log.seconds, || {
-            let mut a = Sliced::zeros(&of_a);
-            a.set(space, site.matrix).map(|()| a)
-        })?;
-        let shift = log.factor(options.recover, kind, 0.0, |shift| m.refactor(space, &a, shift))?;
-        let n = of_a.positions();
-        let workspace = Workspace::new(site.method, System { space, a: &a, m: &m })?;
-        let (b, x) = (space.zeros(&n)?, space.zeros(&n)?);
-        let memory = Memory::in_slices(&of_a, &of_factor, size_of::<S>());
-        let vectors = memory.vectors(site.method);
-        let extra = if Arc::ptr_eq(&of_a, &of_factor) { 0 } else { of_factor.bytes_besides(&of_a) };
-        let told = Told {
-            kind,
-            nnz: m.nnz(),
-            bytes: m.bytes() + extra,
-            shift,
-            schedule: Some(m.plans().map(|plan| plan.why().to_owned())),
-            predicted: memory.copy + memory.factor + vectors,
-            held: of_a.bytes() + extra + a.bytes() + m.bytes() + vectors,
-            layout: memory.layout,
-        };
-        Ok((Engine::Slices(Box::new(Slices { pattern: of_a, a, m, workspace, b, x })), told))
-    }
-}
-
-/// A factor in slices, wide or narrow.
-pub(super) enum AnySliced {
-    Wide(SlicedFactor<f64>),
-    Narrow(SlicedFactor<f32>),
-}
-
-impl From<SlicedFactor<f64>> for AnySliced {
-    fn from(m: SlicedFactor<f64>) -> Self {
-        AnySliced::Wide(m)
-    }
-}
-
-impl From<SlicedFactor<f32>> for AnySliced {
-    fn from(m: SlicedFactor<f32>) -> Self {
-        AnySliced::Narrow(m)
-    }
-}
-
-/// The same for either.
-macro_rules! either {
-    ($self:expr, $m:ident => $body:expr) => {
-        match $self {
-            AnySliced::Wide($m) => $body,
-            AnySliced::Narrow($m) => $body,
-        }
-    };
-}
-
-impl AnySliced {
-    fn refactor(&mut self, space: &Space, a: &Sliced, shift: f64) -> Result<(), SetupError> {
-        either!(self, m => {
-            m.set_shift(shift);
-            m.refactor(space, a)
-        })
-    }
-
-    fn nnz(&self) -> usize {
-        either!(self, m => m.nnz())
-    }
-
-    fn bytes(&self) -> usize {
-        either!(self, m => m.bytes())
-    }
-
-    fn plans(&self) -> [&SlicePlan; 2] {
-        either!(self, m => m.plans())
-    }
-}
-
-impl LinearOperator<Space> for AnySliced {
-    type Scratch = SlicedScratch;
-
-    fn domain(&self) -> usize {
-        either!(self, m => m.domain())
-    }
-
-    fn range(&self) -> usize {
-        either!(self, m => m.range())
-    }
-
-    fn scratch(&self, space: &Space) -> Result<SlicedScratch, BackendError> {
-        either!(self, m => m.scratch(space))
-    }
-
-    fn apply(
-        &self,
-        space: &Space,
-        x: &Vec<f64>,
-        z: &mut Vec<f64>,
-        scratch: &mut SlicedScratch,
-    ) -> Result<(), BackendError> {
-        either!(self, m => m.apply(space, x, z, scratch))
-    }
-}
-
-/// What setting up has taken and what went wrong on the way.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Log {
-    pub(super) seconds: Seconds,
-    pub(super) recovery: Vec<Recovery>,
-    /// The diagonal is taken in its form that cannot fail.
-    pub(super) forgiving: bool,
-}
-
-impl Log {
-    /// Factors, if need be with a shift that `attempt` is told; the shift.
-    pub(super) fn factor(
-        &mut self,
-        recover: bool,
-        kind: Preconditioning,
-        begin: f64,
-        mut attempt: impl FnMut(f64) -> Result<(), SetupError>,
-    ) -> Result<f64, SetupError> {
-        factoring(&mut self.seconds, || {
-            if recover {
-                find_shift(kind, begin, attempt, &mut self.recovery)
-            } else {
-                attempt(begin).map(|()| begin)
-            }
-        })
     }
 }
 
 /// The operator as a matrix, if it is one.
 pub(super) fn as_matrix<A: 'static>(a: &A) -> Option<&Csr<f64>> {
     (a as &dyn Any).downcast_ref::<Csr<f64>>()
-}
-
-/// Work on the pattern, in a span, its seconds added up.
-fn analyzing<T>(seconds: &mut Seconds, work: impl FnOnce() -> T) -> T {
-    let _span = tracing::info_span!("analyze").entered();
-    let started = Instant::now();
-    let result = work();
-    seconds.analyze += started.elapsed().as_secs_f64();
-    result
-}
-
-/// Work on the values, in a span, its seconds added up.
-fn factoring<T>(seconds: &mut Seconds, work: impl FnOnce() -> T) -> T {
-    let _span = tracing::info_span!("factor").entered();
-    let started = Instant::now();
-    let result = work();
-    seconds.factor += started.elapsed().as_secs_f64();
-    result
 }

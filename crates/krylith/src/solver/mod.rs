@@ -18,14 +18,18 @@
 //! A bad pivot, of any factor, is followed by a shift of the diagonal, as small as one can be found quickly, and if none works by
 //! the diagonal alone, in a form that cannot fail ([`Solver::recover`] turns this off). Every such step is in `report.recovery`.
 
+mod by_threshold;
 mod certify;
 mod choice;
 mod engine;
+mod in_slices;
+mod log;
 mod memory;
 mod prepared;
 mod recover;
+mod reorder;
 
-pub use choice::{Layout, Method, Precision, Preconditioning, UnknownName};
+pub use choice::{Layout, Match, Method, Precision, Preconditioning, UnknownName};
 pub use memory::{Memory, available_memory};
 pub use prepared::Prepared;
 
@@ -34,6 +38,7 @@ use crate::matrix::Csr;
 use crate::observe::Observer;
 use crate::report::Report;
 use crate::schedule::Schedule;
+use crate::transform::Ordering;
 
 /// Options of a solve.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +48,8 @@ pub struct Solver {
     schedule: Schedule,
     layout: Layout,
     precision: Precision,
+    reorder: Ordering,
+    matching: Match,
     recover: bool,
     max_bytes: Option<u64>,
     threads: Option<usize>,
@@ -59,6 +66,8 @@ impl Default for Solver {
             schedule: Schedule::Auto,
             layout: Layout::Auto,
             precision: Precision::F64,
+            reorder: Ordering::Natural,
+            matching: Match::Auto,
             recover: true,
             max_bytes: None,
             threads: None,
@@ -116,6 +125,18 @@ impl Solver {
     /// In which numbers incomplete factors are stored.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
+        self
+    }
+
+    /// The order of rows and columns in which the system is factored and iterated; x comes back in the order of A.
+    pub fn reorder(mut self, ordering: Ordering) -> Self {
+        self.reorder = ordering;
+        self
+    }
+
+    /// Whether columns are permuted so that large entries come to the diagonal.
+    pub fn matching(mut self, matching: Match) -> Self {
+        self.matching = matching;
         self
     }
 

@@ -3,7 +3,8 @@
 use super::Solver;
 use super::certify::{Certifier, Ended};
 use super::choice::{Method, Preconditioning};
-use super::engine::{Engine, Log, Site, Told, as_matrix};
+use super::engine::{Engine, Site, Told, as_matrix};
+use super::log::Log;
 use crate::error::{SetupError, SolveError};
 use crate::matrix::Csr;
 use crate::observe::Observer;
@@ -100,25 +101,40 @@ impl Solver {
     }
 }
 
-/// Builds the preconditioner; a pivot that no shift mends is followed by the diagonal in a form that cannot fail.
+/// Builds the preconditioner. A pivot that no shift mends is followed by the diagonal in a form that cannot fail, fill that is out
+/// of proportion by less of it, unless it was the caller who set the limit.
 fn build<A: LinearOperator<Space> + 'static>(
     site: &Site<'_, A>,
-    wanted: Preconditioning,
+    mut wanted: Preconditioning,
     log: &mut Log,
 ) -> Result<(Engine<A>, Told), SolveError> {
-    let error = match Engine::new(site, wanted, log) {
-        Err(SolveError::Setup(error)) if site.options.recover => error,
-        done => return done,
-    };
-    let (row, value) = match error {
-        SetupError::BadPivot { row, value } => (Some(row), Some(value)),
-        SetupError::MissingDiagonal { row } => (Some(row), None),
-        other => return Err(other.into()),
-    };
-    let action = "the diagonal, or the largest entry of a row where it has none".into();
-    log.recovery.push(Recovery { failed: format!("{wanted}: {error}"), row, value, action });
-    log.forgiving = true;
-    Engine::new(site, Preconditioning::Jacobi, log)
+    loop {
+        let error = match Engine::new(site, wanted, log) {
+            Err(SolveError::Setup(error)) if site.options.recover => error,
+            done => return done,
+        };
+        let (row, value, next) = match error {
+            SetupError::BadPivot { row, value } => (Some(row), Some(value), Preconditioning::Jacobi),
+            SetupError::MissingDiagonal { row } => (Some(row), None, Preconditioning::Jacobi),
+            SetupError::MemoryLimit { .. } if site.options.max_bytes.is_none() => {
+                match wanted.with_less_fill() {
+                    Some(next) => (None, None, next),
+                    None => return Err(error.into()),
+                }
+            }
+            other => return Err(other.into()),
+        };
+        let action = match next {
+            Preconditioning::Jacobi => "the diagonal, or the largest entry of a row where it has none".into(),
+            other => format!("{other} instead"),
+        };
+        log.recovery.push(Recovery { failed: format!("{wanted}: {error}"), row, value, action });
+        if next == Preconditioning::Jacobi && log.forgiving {
+            return Err(error.into());
+        }
+        log.forgiving |= next == Preconditioning::Jacobi;
+        wanted = next;
+    }
 }
 
 fn has_positive_diagonal(a: &Csr<f64>) -> bool {
@@ -140,7 +156,7 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
         let mut log = Log::default();
         let (engine, space) = (&mut self.engine, &self.space);
         let attempt = |shift| engine.refactor(space, matrix, shift);
-        let recover = self.options.recover && self.told.kind.incomplete().is_some();
+        let recover = self.options.recover && self.told.kind.can_shift();
         self.told.shift = log.factor(recover, self.told.kind, self.told.shift, attempt)?;
         (self.recovery, self.seconds) = (log.recovery, log.seconds);
         Ok(())
@@ -235,6 +251,7 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
             predicted_bytes: self.told.predicted,
             bytes: self.told.held,
             layout: self.told.layout.clone(),
+            ordering: self.told.ordering.clone(),
             schedule: self.told.schedule.clone(),
             recovery,
             seconds,

@@ -1,0 +1,115 @@
+//! Factors whose pattern follows the values: computed once by threshold, frozen for `refactor`.
+//!
+//! Thresholds and pivots compare entries of a row with each other, so they are measured in the scaled matrix R A C where a
+//! matching has found scales. The factor of the unscaled matrix follows, since scaling moves through the triangles:
+//! R A C = (I + L) D (I + U) gives A = (I + R⁻¹ L R) (R⁻¹ D C⁻¹) (I + C U C⁻¹). So the iteration runs on A, and its residual is
+//! the user's.
+
+use super::choice::{Keep, Preconditioning, Threshold};
+use super::engine::Site;
+use super::log::Log;
+use super::reorder::Scale;
+use crate::error::SetupError;
+use crate::matrix::Csr;
+use crate::precond::threshold::{IctOptions, IlutOptions, Rule, Triangles, ict, ilut};
+use crate::report::Recovery;
+
+/// The tolerance of column exchanges: a pivot may be this much smaller than the largest entry of its row.
+const PERMTOL: f64 = 0.1;
+
+/// Either kind of factor.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ByThreshold {
+    Ict(f64),
+    Ilut(Threshold),
+}
+
+impl Preconditioning {
+    /// A factor whose pattern follows the values.
+    pub(super) fn threshold(self) -> Option<ByThreshold> {
+        match self {
+            Preconditioning::Ict(tau) => Some(ByThreshold::Ict(tau)),
+            Preconditioning::Ilut(threshold) => Some(ByThreshold::Ilut(threshold)),
+            _ => None,
+        }
+    }
+}
+
+impl ByThreshold {
+    /// The triangles of the matrix, unscaled, and the shift they needed. Columns are exchanged only where `scale` says that they
+    /// may be.
+    pub(super) fn triangles<A>(
+        self,
+        site: &Site<'_, A>,
+        kind: Preconditioning,
+        scale: Option<&Scale>,
+        log: &mut Log,
+    ) -> Result<(Triangles<f64>, f64), SetupError> {
+        let max_bytes = site.limit();
+        let a = site.matrix;
+        match self {
+            ByThreshold::Ict(tau) => {
+                let mut triangles = None;
+                let attempt = |shift| {
+                    let options = IctOptions { tau, p: None, shift, max_bytes };
+                    triangles = Some(ict(a.view(), &options)?);
+                    Ok(())
+                };
+                let shift = log.factor(site.options.recover, kind, 0.0, attempt)?;
+                Ok((triangles.expect("the last attempt worked"), shift))
+            }
+            ByThreshold::Ilut(threshold) => {
+                let scaled = scale.map(|s| s.apply(a));
+                let b = scaled.as_ref().unwrap_or(a);
+                let rule = match threshold.keep {
+                    Keep::Mean(p) => Rule::nvidia(b.view(), p),
+                    Keep::Largest(p) => Rule::Saad { p },
+                    Keep::Factor(factor) => Rule::FillFactor { factor },
+                };
+                let permtol = (threshold.pivoting && scale.is_some()).then_some(PERMTOL);
+                let options = IlutOptions { rule, tau: threshold.tau, permtol, max_bytes };
+                let mut triangles = log.factoring(|| ilut(b.view(), &options))?;
+                if let Some((row, value)) = triangles.repairs.first {
+                    let count = triangles.repairs.count;
+                    log.recovery.push(Recovery {
+                        failed: format!("{kind}: bad pivot {value:e} in row {row}"),
+                        row: Some(row),
+                        value: Some(value),
+                        action: format!(
+                            "{count} pivots replaced by a small multiple of the size of their rows"
+                        ),
+                    });
+                }
+                if let Some(scale) = scale {
+                    unscale(&mut triangles, scale);
+                }
+                Ok((triangles, 0.0))
+            }
+        }
+    }
+}
+
+/// From the factor of R A C Q to that of A Q.
+fn unscale(triangles: &mut Triangles<f64>, scale: &Scale) {
+    let r = &scale.rows;
+    let c: Vec<f64> = match &triangles.columns {
+        Some(q) => q.old().iter().map(|&j| scale.columns[j as usize]).collect(),
+        None => scale.columns.clone(),
+    };
+    multiply(&mut triangles.lower, |i, j| r[j] / r[i]);
+    multiply(&mut triangles.upper, |i, j| c[i] / c[j]);
+    for (i, inverse) in triangles.inverse.iter_mut().enumerate() {
+        *inverse *= r[i] * c[i];
+    }
+}
+
+/// Multiplies every entry by a factor of its place.
+pub(super) fn multiply(x: &mut Csr<f64>, factor: impl Fn(usize, usize) -> f64) {
+    let pattern = std::sync::Arc::clone(x.pattern());
+    let values = x.values_mut();
+    for i in 0..pattern.nrows() {
+        for k in pattern.row_range(i) {
+            values[k] *= factor(i, pattern.col_idx()[k] as usize);
+        }
+    }
+}

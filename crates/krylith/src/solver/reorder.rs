@@ -1,0 +1,257 @@
+//! Systems whose rows and columns are permuted before anything else: P A Q y = P b with x = Q y.
+//!
+//! Permutations keep 2-norms, so the iteration on the permuted system stops by the user's residual. Scales of a matching are never
+//! applied to the system, only to what a threshold compares (see `by_threshold`): an incomplete factor on a given pattern does not
+//! depend on them.
+
+use super::by_threshold::multiply;
+use super::choice::{Match, Method, Preconditioning};
+use super::engine::{Engine, Site, Told, as_matrix};
+use super::log::Log;
+use crate::error::{BackendError, SetupError, SolveError};
+use crate::krylov::Finish;
+use crate::matrix::{Csr, Permutation};
+use crate::observe::Observer;
+use crate::operator::LinearOperator;
+use crate::report::Recovery;
+use crate::space::Threads;
+use crate::stop::StoppingCriterion;
+use crate::transform::{Matching, MatchingError, Ordering, OrderingError, order};
+use std::sync::Arc;
+
+type Space = Threads<f64>;
+
+/// A diagonal entry below this part of the largest of its row is tiny.
+const TINY: f64 = 1e-8;
+
+/// Scales of rows and columns, in the order of the permuted matrix.
+#[derive(Debug, Clone)]
+pub(super) struct Scale {
+    pub(super) rows: Vec<f64>,
+    pub(super) columns: Vec<f64>,
+}
+
+impl Scale {
+    /// R A C.
+    pub(super) fn apply(&self, a: &Csr<f64>) -> Csr<f64> {
+        let mut scaled = a.clone();
+        multiply(&mut scaled, |i, j| self.rows[i] * self.columns[j]);
+        scaled
+    }
+}
+
+/// How rows and columns are to be permuted, and the scales found with that.
+pub(super) struct Front {
+    rows: Permutation,
+    columns: Permutation,
+    scale: Scale,
+    words: Vec<String>,
+}
+
+impl<A: LinearOperator<Space> + 'static> Site<'_, A> {
+    /// Permutations that were asked for or are needed; none if rows and columns stay.
+    pub(super) fn reorder(&self, kind: Preconditioning, log: &mut Log) -> Result<Option<Front>, SolveError> {
+        let own = as_matrix(self.a).is_some_and(|a| Arc::ptr_eq(a.pattern(), self.matrix.pattern()));
+        let pivots = matches!(kind, Preconditioning::Ilut(threshold) if threshold.pivoting);
+        let matches = self.wants_matching(kind);
+        if !own || kind == Preconditioning::None && self.options.reorder == Ordering::Natural {
+            return Ok(None);
+        }
+        if self.options.reorder == Ordering::Natural && !pivots && !matches {
+            return Ok(None);
+        }
+        let n = self.matrix.nrows();
+        let identity = Permutation::identity(n).map_err(SetupError::from)?;
+        let ones = Scale { rows: vec![1.0; n], columns: vec![1.0; n] };
+        let mut front = Front { rows: identity.clone(), columns: identity, scale: ones, words: Vec::new() };
+        if matches {
+            log.analyzing(|| front.match_columns(self.matrix))
+                .map_or_else(|error| no_matching(error, log), |()| Ok(()))?;
+        }
+        if self.options.reorder != Ordering::Natural {
+            log.analyzing(|| front.order(self.matrix, self.options.reorder))?;
+        }
+        let changed = pivots || !front.words.is_empty();
+        Ok(changed.then_some(front))
+    }
+
+    fn wants_matching(&self, kind: Preconditioning) -> bool {
+        let symmetric = kind.is_symmetric() || matches!(self.method, Method::Cg | Method::Minres);
+        match self.options.matching {
+            Match::Off => false,
+            _ if symmetric => false,
+            Match::On => true,
+            Match::Auto => has_tiny_diagonal(self.matrix),
+        }
+    }
+}
+
+fn has_tiny_diagonal(a: &Csr<f64>) -> bool {
+    use rayon::prelude::*;
+    (0..a.nrows()).into_par_iter().with_min_len(1 << 12).any(|i| {
+        let largest = a.row(i).1.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+        !(a.get(i, i).abs() > TINY * largest)
+    })
+}
+
+/// A matrix that cannot be matched keeps its diagonal, and that is told.
+fn no_matching(error: MatchingError, log: &mut Log) -> Result<(), SolveError> {
+    let row = match error {
+        MatchingError::StructurallySingular { row, .. }
+        | MatchingError::ScaleOutOfRange { row }
+        | MatchingError::NotFinite { row, .. } => Some(row),
+        MatchingError::Matrix(error) => return Err(SetupError::from(error).into()),
+    };
+    let failed = format!("matching: {error}");
+    log.recovery.push(Recovery { failed, row, value: None, action: "columns stay where they are".into() });
+    Ok(())
+}
+
+impl Front {
+    fn match_columns(&mut self, a: &Csr<f64>) -> Result<(), MatchingError> {
+        let Matching { columns, row_scale, column_scale } = Matching::find(a.view())?;
+        self.scale.columns = columns.old().iter().map(|&j| column_scale[j as usize]).collect();
+        self.scale.rows = row_scale;
+        self.columns = columns;
+        self.words.push("columns by a maximum-product matching".into());
+        Ok(())
+    }
+
+    fn order(&mut self, a: &Csr<f64>, ordering: Ordering) -> Result<(), SolveError> {
+        let matched = a.view().permute(&self.rows, &self.columns).map_err(SetupError::from)?;
+        let p = order(matched.pattern(), ordering).map_err(|error| match error {
+            OrderingError::Matrix(error) => SolveError::from(SetupError::from(error)),
+            other => BackendError::Failed { what: other.to_string() }.into(),
+        })?;
+        self.rows = compose(&self.rows, &p)?;
+        self.exchange(&p)?;
+        self.scale.rows = p.old().iter().map(|&i| self.scale.rows[i as usize]).collect();
+        self.words.push(format!("rows and columns by {ordering}"));
+        Ok(())
+    }
+
+    /// Permutes the columns once more.
+    fn exchange(&mut self, q: &Permutation) -> Result<(), SolveError> {
+        self.columns = compose(&self.columns, q)?;
+        self.scale.columns = q.old().iter().map(|&j| self.scale.columns[j as usize]).collect();
+        Ok(())
+    }
+}
+
+/// First p, then q: position j holds what p has at `q[j]`.
+fn compose(p: &Permutation, q: &Permutation) -> Result<Permutation, SolveError> {
+    let old = q.old().iter().map(|&j| p.old()[j as usize]).collect();
+    Ok(Permutation::new(old).map_err(SetupError::from)?)
+}
+
+/// The permuted system.
+pub(super) struct Reordered {
+    rows: Permutation,
+    columns: Permutation,
+    /// For every entry of the permuted matrix its place in A.
+    places: Vec<usize>,
+    pub(super) a: Csr<f64>,
+    b: Vec<f64>,
+    x: Vec<f64>,
+    pub(super) inner: Engine<Csr<f64>>,
+}
+
+impl Reordered {
+    pub(super) fn build<A: LinearOperator<Space> + 'static>(
+        site: &Site<'_, A>,
+        mut front: Front,
+        kind: Preconditioning,
+        log: &mut Log,
+    ) -> Result<(Engine<A>, Told), SolveError> {
+        let Site { options, space, method, .. } = *site;
+        let permute =
+            |front: &Front| site.matrix.view().permute(&front.rows, &front.columns).map_err(SetupError::from);
+        let mut a = log.analyzing(|| permute(&front))?;
+        let mut triangles = None;
+        if let Some(threshold) = kind.threshold() {
+            let inner = Site { options, space, a: &a, matrix: &a, method };
+            let found = threshold.triangles(&inner, kind, Some(&front.scale), log)?;
+            if let Some(q) = &found.0.columns {
+                front.exchange(q)?;
+                front.words.push("columns exchanged for larger pivots".into());
+                a = log.analyzing(|| permute(&front))?;
+            }
+            triangles = Some(found);
+        }
+        let inner = Site { options, space, a: &a, matrix: &a, method };
+        let (engine, mut told) = match triangles {
+            Some(found) => Engine::with_triangles(&inner, kind, found, log)?,
+            None => Engine::in_order(&inner, kind, None, log)?,
+        };
+        let n = a.nrows();
+        let places = log.analyzing(|| places(site.matrix, &a, &front));
+        let extra = a.bytes() + size_of_val(places.as_slice()) + 16 * n + 16 * n;
+        told.predicted += extra;
+        told.held += extra;
+        told.ordering = front.words.join(", then ");
+        let Front { rows, columns, .. } = front;
+        let reordered =
+            Reordered { rows, columns, places, a, b: vec![0.0; n], x: vec![0.0; n], inner: engine };
+        Ok((Engine::Reordered(Box::new(reordered)), told))
+    }
+
+    /// Takes over the values of A; allocates nothing.
+    fn set(&mut self, a: &Csr<f64>) {
+        for (to, &place) in self.a.values_mut().iter_mut().zip(&self.places) {
+            *to = a.values()[place];
+        }
+    }
+
+    pub(super) fn refactor(&mut self, space: &Space, a: &Csr<f64>, shift: f64) -> Result<(), SetupError> {
+        if a.nnz() != self.places.len() {
+            return Err(SetupError::PatternChanged);
+        }
+        self.set(a);
+        self.inner.refactor(space, &self.a, shift)
+    }
+
+    pub(super) fn begin(
+        &mut self,
+        space: &Space,
+        a: &Csr<f64>,
+        b: &[f64],
+        x: &[f64],
+    ) -> Result<(), SolveError> {
+        self.set(a);
+        for (to, &i) in self.b.iter_mut().zip(self.rows.old()) {
+            *to = b[i as usize];
+        }
+        for (to, &j) in self.x.iter_mut().zip(self.columns.old()) {
+            *to = x[j as usize];
+        }
+        self.inner.begin(space, &self.a, &self.b, &self.x)
+    }
+
+    pub(super) fn run(
+        &mut self,
+        again: bool,
+        space: &Space,
+        x: &mut [f64],
+        stop: &mut impl StoppingCriterion<f64>,
+        observer: &mut impl Observer<f64>,
+    ) -> Result<Finish<f64>, BackendError> {
+        let finish = self.inner.run(again, space, &self.a, &self.b, &mut self.x, stop, observer)?;
+        for (from, &j) in self.x.iter().zip(self.columns.old()) {
+            x[j as usize] = *from;
+        }
+        Ok(finish)
+    }
+}
+
+/// Where each entry of the permuted matrix comes from.
+fn places(a: &Csr<f64>, permuted: &Csr<f64>, front: &Front) -> Vec<usize> {
+    let mut places = Vec::with_capacity(permuted.nnz());
+    for i in 0..permuted.nrows() {
+        let row = front.rows.old()[i] as usize;
+        for &j in permuted.pattern().row(i) {
+            let column = front.columns.old()[j as usize] as usize;
+            places.push(a.pattern().find(row, column).expect("an entry of A"));
+        }
+    }
+    places
+}

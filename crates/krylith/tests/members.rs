@@ -1,0 +1,160 @@
+//! Every preconditioner by name, in every order: the answer is that of A, the same bits on any number of threads, and a sequence
+//! of matrices keeps what was analyzed.
+
+use krylith::gallery::Problem;
+use krylith::solver::{Layout, Match, Method, Precision};
+use krylith::transform::Ordering;
+use krylith::{Csr, Permutation, Report, Solver};
+
+const SYMMETRIC: [&str; 8] = ["ic0", "ic(1)", "ic(2)", "mic0", "mic(1,0.95)", "dic", "ict(0.01)", "jacobi"];
+const GENERAL: [&str; 13] = [
+    "ilu0",
+    "ilu(1)",
+    "ilu(2)",
+    "milu0",
+    "milu(1,0.95)",
+    "milu0-columns",
+    "dilu",
+    "ilut(5,0.01)",
+    "ilutp(5,0.01)",
+    "ilut-saad(5,0.01)",
+    "ilutp-saad(5,0.01)",
+    "ilut-fill(3,0.01)",
+    "ilutp-fill(3,0.01)",
+];
+
+fn problem(name: &str) -> Csr<f64> {
+    name.parse::<Problem>().unwrap().generate().unwrap()
+}
+
+fn right_hand_side(n: usize) -> Vec<f64> {
+    (0..n).map(|i| 1.0 + (i as f64 * 0.7).sin()).collect()
+}
+
+fn residual(a: &Csr<f64>, x: &[f64], b: &[f64]) -> f64 {
+    let mut r = vec![0.0; b.len()];
+    a.mul_vec(x, &mut r).unwrap();
+    let norm = |v: &mut dyn Iterator<Item = f64>| v.map(|v| v * v).sum::<f64>().sqrt();
+    norm(&mut r.iter().zip(b).map(|(r, b)| b - r)) / norm(&mut b.iter().copied())
+}
+
+/// All names with the method and the matrix they are for.
+fn members() -> Vec<(&'static str, Method, Csr<f64>)> {
+    let (spd, general) = (problem("jump3d:7"), problem("convection3d:7"));
+    let symmetric = SYMMETRIC.iter().map(|&name| (name, Method::Cg, spd.clone()));
+    let general = GENERAL.iter().map(|&name| (name, Method::Gmres(30), general.clone()));
+    symmetric.chain(general).collect()
+}
+
+fn solver(name: &str, method: Method) -> Solver {
+    Solver::new().method(method).preconditioner(name.parse().unwrap())
+}
+
+fn solve(solver: &Solver, a: &Csr<f64>) -> (Vec<f64>, Report) {
+    let b = right_hand_side(a.nrows());
+    let solution = solver.solve(a, &b).unwrap();
+    let report = solution.report;
+    assert!(report.require_converged().is_ok(), "{} {:?}", report.preconditioner, report.outcome);
+    assert!(residual(a, &solution.x, &b) <= 1.0000001e-8, "{}", report.preconditioner);
+    (solution.x, report)
+}
+
+#[test]
+fn every_member_has_the_same_bits_on_any_number_of_threads() {
+    for (name, method, a) in members() {
+        for precision in [Precision::F64, Precision::Mixed] {
+            let solver = solver(name, method).precision(precision).reorder(Ordering::Rcm);
+            let (expected, report) = solve(&solver.clone().threads(1), &a);
+            assert_eq!(report.preconditioner, name);
+            for threads in [2, 3, 8] {
+                let (x, again) = solve(&solver.clone().threads(threads), &a);
+                assert_eq!((x == expected, again.iterations), (true, report.iterations), "{name} {threads}");
+            }
+        }
+    }
+}
+
+/// Factors in f32 cost a few iterations at most and half of the bytes of entries.
+#[test]
+fn narrow_factors_are_smaller_and_as_good() {
+    for (name, method, a) in members() {
+        for layout in [Layout::Auto, Layout::Rows] {
+            let solver = solver(name, method).layout(layout).threads(2);
+            let (_, wide) = solve(&solver, &a);
+            let (_, narrow) = solve(&solver.clone().precision(Precision::Mixed), &a);
+            assert!(narrow.iterations <= wide.iterations + 1 + wide.iterations / 20, "{name}");
+            if name != "jacobi" {
+                assert!(narrow.preconditioner_bytes < wide.preconditioner_bytes, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn any_order_gives_the_answer_of_the_matrix() {
+    for (name, method, a) in members() {
+        let expected = solve(&solver(name, method).rtol(1e-12).threads(2), &a).0;
+        for ordering in [Ordering::Rcm, Ordering::Amd, Ordering::Colouring] {
+            for matching in [Match::Off, Match::On] {
+                let solver = solver(name, method).rtol(1e-12).threads(2).reorder(ordering).matching(matching);
+                let (x, report) = solve(&solver, &a);
+                assert!(report.ordering.contains(&ordering.to_string()), "{}", report.ordering);
+                for (x, expected) in x.iter().zip(&expected) {
+                    assert!((x - expected).abs() <= 1e-8 * expected.abs().max(1.0), "{name} {ordering}");
+                }
+            }
+        }
+    }
+}
+
+/// A matrix whose large entries are far from the diagonal is solved because they are brought there.
+#[test]
+fn a_matching_finds_the_diagonal() {
+    let a = problem("convection3d:8");
+    let n = a.nrows();
+    let shuffle = Permutation::new((0..n as u32).map(|i| (i * 389 + 17) % n as u32).collect()).unwrap();
+    let shuffled = a.view().permute(&Permutation::identity(n).unwrap(), &shuffle).unwrap();
+    for name in GENERAL {
+        let (_, report) = solve(&solver(name, Method::Gmres(50)).threads(2), &shuffled);
+        assert!(report.ordering.starts_with("columns by a maximum-product matching"), "{}", report.ordering);
+        assert!(report.iterations < 60 && report.recovery.is_empty(), "{name}: {:?}", report.recovery);
+    }
+    let b = right_hand_side(n);
+    let without = solver("ilu0", Method::Gmres(50)).matching(Match::Off).max_iterations(100);
+    assert!(without.solve(&shuffled, &b).unwrap().report.require_converged().is_err());
+    // A structurally singular matrix keeps its columns, and says so.
+    let hole = Csr::from_triplets(3, 3, &[0, 1, 1, 2], &[0, 0, 1, 1], &[1.0, 1.0, 2.0, 1.0]).unwrap();
+    let report = solver("ilu0", Method::Gmres(3)).solve(&hole, &[1.0, 3.0, 1.0]).unwrap().report;
+    assert!(report.recovery[0].failed.contains("structurally singular"), "{:?}", report.recovery);
+    assert_eq!(report.recovery[0].row, Some(2));
+}
+
+/// Patterns found from the first matrix serve all matrices of a sequence, in any order.
+#[test]
+fn a_sequence_keeps_what_was_analyzed() {
+    for (name, method, a) in members() {
+        for ordering in [Ordering::Natural, Ordering::Rcm] {
+            let mut a = a.clone();
+            let b = right_hand_side(a.nrows());
+            let mut x = vec![0.0; a.nrows()];
+            let mut prepared = solver(name, method).threads(2).reorder(ordering).prepare(&a).unwrap();
+            let first = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+            for step in 1..4 {
+                for i in 0..a.nrows() {
+                    let place = a.pattern().find(i, i).unwrap();
+                    a.values_mut()[place] *= 1.0 + 0.1 * f64::from(step) * (1.0 + (i as f64).sin());
+                }
+                prepared.refactor(&a).unwrap();
+                x.fill(0.0);
+                let report = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+                assert!(report.require_converged().is_ok() && residual(&a, &x, &b) < 1.0000001e-8, "{name}");
+                assert!(
+                    report.iterations <= first.iterations + 3,
+                    "{name}: {} {}",
+                    report.iterations,
+                    first.iterations
+                );
+            }
+        }
+    }
+}
