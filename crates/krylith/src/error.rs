@@ -186,6 +186,11 @@ pub enum BackendError {
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SolveError {
+    /// The values of A are not those that were factored.
+    #[error(
+        "the factor is that of another matrix: call `refactor` first, or allow it with `Solver::allow_stale_factor`"
+    )]
+    StaleFactor,
     /// The preconditioner.
     #[error(transparent)]
     Setup(#[from] SetupError),

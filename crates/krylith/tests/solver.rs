@@ -301,7 +301,7 @@ fn an_old_factor_serves_a_new_matrix() {
     for name in ["poisson3d:14", "convection3d:12"] {
         let mut a = problem(name);
         let b = right_hand_side(a.nrows());
-        let mut prepared = Solver::new().threads(2).prepare(&a).unwrap();
+        let mut prepared = Solver::new().threads(2).allow_stale_factor(true).prepare(&a).unwrap();
         let mut x = vec![0.0; a.nrows()];
         for step in 0..3 {
             let report = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
@@ -314,5 +314,34 @@ fn an_old_factor_serves_a_new_matrix() {
                 a.values_mut()[k] *= 1.05;
             }
         }
+    }
+}
+
+/// A factor remembers the values it was made from.
+#[test]
+fn a_stale_factor_is_refused_unless_allowed() {
+    for layout in [Layout::Auto, Layout::Rows] {
+        let mut a = problem("poisson3d:12");
+        let b = right_hand_side(a.nrows());
+        let mut x = vec![0.0; a.nrows()];
+        let solver = Solver::new().threads(2).layout(layout);
+        let mut prepared = solver.prepare(&a).unwrap();
+        prepared.solve(&a, &b, &mut x, &mut ()).unwrap().require_converged().unwrap();
+        a.values_mut()[77] *= 1.0 + f64::EPSILON;
+        let before = x.clone();
+        let refused = prepared.solve(&a, &b, &mut x, &mut ());
+        assert_eq!(refused.map(|_| ()), Err(SolveError::StaleFactor));
+        assert_eq!(x, before);
+        prepared.refactor(&a).unwrap();
+        assert!(prepared.solve(&a, &b, &mut x, &mut ()).is_ok());
+        // Once allowed, the answer is that of the matrix given, whatever was factored.
+        let mut kept = solver.allow_stale_factor(true).prepare(&a).unwrap();
+        for i in 0..a.nrows() {
+            let place = a.pattern().find(i, i).unwrap();
+            a.values_mut()[place] *= 2.0;
+        }
+        let report = kept.solve(&a, &b, &mut x, &mut ()).unwrap();
+        report.require_converged().unwrap();
+        assert!(residual(&a, &x, &b) <= 1.0000001e-8);
     }
 }

@@ -13,11 +13,11 @@ use crate::huge;
 use crate::matrix::{Csr, Parts, part_by_work};
 use crate::operator::LinearOperator;
 use crate::precond::require_pattern;
-use crate::space::{CHUNK, Threads, dot_chunk, require_same};
+use crate::space::{CHUNK, Threads, dot_chunk, fingerprint, require_same};
 use crate::team::Member;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Values on a sliced pattern.
 #[derive(Debug)]
@@ -168,32 +168,6 @@ impl Sliced {
         require_same("x and the columns of A", &x.len(), &self.pattern.positions())?;
         require_same("y and the rows of A", &y.len(), &self.pattern.positions())
     }
-}
-
-/// A hash of the bits of numbers and their order, the same on any number of threads.
-fn fingerprint(space: &Threads<f64>, values: &[f64]) -> u64 {
-    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mix = |hash: u64, bits: u64| (hash ^ bits).wrapping_mul(ODD).rotate_left(29);
-    let total = AtomicU64::new(0);
-    space.team().run(|member| {
-        let mut sum = 0u64;
-        let own = member.part(values.len(), CHUNK);
-        for first in own.clone().step_by(CHUNK) {
-            let chunk = &values[first..(first + CHUNK).min(own.end)];
-            // Eight chains, so that one multiplication does not wait for the one before.
-            let mut lanes = [first as u64; LANES];
-            let (eights, rest) = chunk.as_chunks::<LANES>();
-            for eight in eights {
-                for l in 0..LANES {
-                    lanes[l] = mix(lanes[l], eight[l].to_bits());
-                }
-            }
-            let rest = rest.iter().fold(ODD, |hash, v| mix(hash, v.to_bits()));
-            sum = sum.wrapping_add(lanes.into_iter().fold(rest, mix));
-        }
-        total.fetch_add(sum, Ordering::Relaxed);
-    });
-    total.into_inner()
 }
 
 impl LinearOperator<Threads<f64>> for Sliced {

@@ -52,6 +52,7 @@ pub struct Solver {
     matching: Match,
     recover: bool,
     max_bytes: Option<u64>,
+    allow_stale: bool,
     threads: Option<usize>,
     rtol: f64,
     atol: f64,
@@ -70,6 +71,7 @@ impl Default for Solver {
             matching: Match::Auto,
             recover: true,
             max_bytes: None,
+            allow_stale: false,
             threads: None,
             rtol: 1e-8,
             atol: 0.0,
@@ -149,6 +151,13 @@ impl Solver {
     /// The most bytes that a factor with fill may take; what the machine has free unless told.
     pub fn max_factor_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
+        self
+    }
+
+    /// Lets a solve use the factor of another matrix, such as that of an earlier step; an error unless told. The answer is checked
+    /// against the matrix that is given, so this costs iterations, not accuracy.
+    pub fn allow_stale_factor(mut self, allow: bool) -> Self {
+        self.allow_stale = allow;
         self
     }
 

@@ -10,7 +10,7 @@ use crate::matrix::Csr;
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
 use crate::report::{Outcome, Recovery, Report, Seconds};
-use crate::space::Threads;
+use crate::space::{Threads, fingerprint};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -40,6 +40,8 @@ pub struct Prepared<A: LinearOperator<Space>> {
     choice: String,
     recovery: Vec<Recovery>,
     seconds: Seconds,
+    /// Of the values that were factored, if A is the matrix that was.
+    factored: Option<u64>,
 }
 
 impl Solver {
@@ -60,7 +62,10 @@ impl Solver {
         log.seconds.analyze = started.elapsed().as_secs_f64();
         let site = Site { options: self, space: &space, a, matrix, method };
         let (engine, told) = build(&site, wanted, &mut log)?;
+        let same = as_matrix(a).is_some_and(|a| std::ptr::eq(a, matrix) || a == matrix);
+        let factored = same.then(|| fingerprint(&space, matrix.values()));
         Ok(Prepared {
+            factored,
             options: self.clone(),
             space: Arc::new(space),
             method,
@@ -154,15 +159,19 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
     pub fn refactor(&mut self, matrix: &Csr<f64>) -> Result<(), SetupError> {
         let _span = tracing::info_span!("factor").entered();
         let mut log = Log::default();
+        // Should this fail, the factor is nobody's.
+        self.factored = self.factored.map(|f| !f);
         let (engine, space) = (&mut self.engine, &self.space);
         let attempt = |shift| engine.refactor(space, matrix, shift);
         let recover = self.options.recover && self.told.kind.can_shift();
         self.told.shift = log.factor(recover, self.told.kind, self.told.shift, attempt)?;
         (self.recovery, self.seconds) = (log.recovery, log.seconds);
+        self.factored = self.factored.map(|_| fingerprint(&self.space, matrix.values()));
         Ok(())
     }
 
-    /// Solves A x = b from the guess in `x`. The answer is judged by the residual recomputed from A, x and b.
+    /// Solves A x = b from the guess in `x`. The answer is judged by the residual recomputed from A, x and b. A matrix with other
+    /// values than those factored is refused, unless [`Solver::allow_stale_factor`] says otherwise.
     pub fn solve(
         &mut self,
         a: &A,
@@ -172,6 +181,7 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
     ) -> Result<Report, SolveError> {
         let _span = tracing::info_span!("solve", rows = b.len()).entered();
         let started = Instant::now();
+        self.refuse_stale(a)?;
         let b = b.to_vec();
         let mut certifier = Certifier::new(&self.space, a, &b, &self.options)?;
         let mut recovery = self.recovery.clone();
@@ -202,6 +212,12 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
         let seconds = Seconds { solve: started.elapsed().as_secs_f64(), ..self.seconds };
         let backward_error = as_matrix(a).map(|a| certifier.backward_error(infinity_norm(a), x, &b));
         Ok(self.report(ended, certifier, recovery, seconds, backward_error))
+    }
+
+    fn refuse_stale(&self, a: &A) -> Result<(), SolveError> {
+        let (Some(factored), Some(a)) = (self.factored, as_matrix(a)) else { return Ok(()) };
+        let stale = !self.options.allow_stale && fingerprint(&self.space, a.values()) != factored;
+        if stale { Err(SolveError::StaleFactor) } else { Ok(()) }
     }
 
     /// Runs the method until the recomputed residual meets the tolerance or nothing more can be done.

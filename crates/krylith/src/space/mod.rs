@@ -5,9 +5,11 @@
 //! all of them together (each holds its own part of every vector); every reduction gives the same number everywhere, so the
 //! processes take the same branches.
 
+mod fingerprint;
 mod lanes;
 mod threads;
 
+pub(crate) use fingerprint::fingerprint;
 pub(crate) use lanes::{CHUNK, LANES, combine as combine_lanes, dot as dot_chunk};
 pub use threads::Threads;
 
