@@ -7,6 +7,8 @@
 //! of its diagonal blocks; U = Lᵀ is copied, and D⁻¹ is symmetric to the bit, so M is. ILU(0) exchanges rows within a diagonal
 //! block where a pivot asks for it. Jacobi is the factor without L and U.
 //!
+//! Where all blocks are full these are the scalar factors up to rounding; the module's head says why.
+//!
 //! Before a factorization the entries on the (scalar) diagonal of A are multiplied by 1 + shift: a large enough shift lets IC(0) of
 //! any symmetric positive definite matrix exist.
 //!
