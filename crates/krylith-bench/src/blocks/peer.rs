@@ -101,7 +101,7 @@ impl Blocks {
             for (k, &j) in upper.row_range(i).zip(upper.row(i)) {
                 gt.push(j, product(&transposed, &block(u, k)));
             }
-            [&mut a, &mut g, &mut gt].map(Matrix::end_row);
+            [&mut a, &mut g, &mut gt].into_iter().for_each(Matrix::end_row);
         }
         let mut out = BufWriter::with_capacity(1 << 20, File::create(file)?);
         for matrix in [a, g, gt] {
