@@ -4,6 +4,8 @@
 //! lane adds its products block after block, and the lanes are added at the end as `lanes` says: a block costs one addition
 //! in a chain, not B. Products are rounded before they are added.
 //!
+//! No closure stands around an instruction: it would be compiled for any processor, and every instruction in it become a call.
+//!
 //! Vectors and values are raw pointers, because members of a team read what others have written a moment ago; the plan orders
 //! these accesses. All functions here need: rows within the pattern, values and vectors as long as it says, [`SLACK`] numbers
 //! after the values of a [`View`], and for sweeps and elimination that the rows needed are finished.
@@ -148,19 +150,17 @@ unsafe fn multiply_with<L: Lanes, const B: usize>(
     x: *const f64,
     y: *mut f64,
 ) {
-    // SAFETY: as the module says.
-    let row = |i: usize| unsafe {
-        L::sums::<B>(accumulate::<L, B>(a, a.pattern.row_range(i), x, [L::splat(0.0); B], L::add))
-    };
     for i in rows.start / B..rows.end.div_ceil(B) {
         let within = rows.start.max(i * B)..rows.end.min((i + 1) * B);
         // SAFETY: as the module says; of a block row that is cut by the range, only the rows within are written.
         unsafe {
+            let acc = accumulate::<L, B>(a, a.pattern.row_range(i), x, [L::splat(0.0); B], L::add);
+            let row = L::sums::<B>(acc);
             if within.len() == B {
-                L::store::<B>(y.add(i * B), row(i));
+                L::store::<B>(y.add(i * B), row);
             } else {
                 let mut sums = [0.0; B];
-                L::store::<B>(sums.as_mut_ptr(), row(i));
+                L::store::<B>(sums.as_mut_ptr(), row);
                 for k in within {
                     *y.add(k) = sums[k - i * B];
                 }
@@ -207,7 +207,11 @@ unsafe fn scaled<L: Lanes, const B: usize>(inverse: *const f64, i: usize, x: *co
     // SAFETY: as the module says.
     unsafe {
         let (x, block) = (L::load::<B>(x.add(i * B)), inverse.add(i * B * B));
-        std::array::from_fn(|r| L::mul(L::load_wide::<B>(block.add(r * B)), x))
+        let mut products = [x; B];
+        for r in 0..B {
+            products[r] = L::mul(L::load_wide::<B>(block.add(r * B)), x);
+        }
+        products
     }
 }
 
@@ -215,7 +219,13 @@ unsafe fn scaled<L: Lanes, const B: usize>(inverse: *const f64, i: usize, x: *co
 #[inline(always)]
 unsafe fn load_block<L: Lanes, const B: usize>(from: *const f64) -> [L::Pack; B] {
     // SAFETY: a block stands there.
-    std::array::from_fn(|r| unsafe { L::load::<B>(from.add(r * B)) })
+    unsafe {
+        let mut rows = [L::splat(0.0); B];
+        for r in 0..B {
+            rows[r] = L::load::<B>(from.add(r * B));
+        }
+        rows
+    }
 }
 
 #[inline(always)]
@@ -229,8 +239,14 @@ unsafe fn store_block<L: Lanes, const B: usize>(to: *mut f64, block: [L::Pack; B
 /// Cᵀ for the block at `from`.
 #[inline(always)]
 unsafe fn transposed<const B: usize>(from: *const f64) -> Block<B> {
-    // SAFETY: a block stands there.
-    std::array::from_fn(|r| std::array::from_fn(|s| unsafe { *from.add(s * B + r) }))
+    let mut block = [[0.0; B]; B];
+    for r in 0..B {
+        for s in 0..B {
+            // SAFETY: a block stands there.
+            block[r][s] = unsafe { *from.add(s * B + r) };
+        }
+    }
+    block
 }
 
 #[inline(always)]
@@ -247,10 +263,13 @@ unsafe fn minus_product<L: Lanes, const B: usize>(
 ) -> [L::Pack; B] {
     // SAFETY: blocks stand at a and x.
     unsafe {
-        let x = load_block::<L, B>(x);
-        std::array::from_fn(|r| {
-            (0..B).fold(c[r], |c, s| L::sub(c, L::mul(L::splat(*a.add(r * B + s)), x[s])))
-        })
+        let (x, mut c) = (load_block::<L, B>(x), c);
+        for r in 0..B {
+            for s in 0..B {
+                c[r] = L::sub(c[r], L::mul(L::splat(*a.add(r * B + s)), x[s]));
+            }
+        }
+        c
     }
 }
 
@@ -260,8 +279,14 @@ unsafe fn product<L: Lanes, const B: usize>(a: *const f64, x: *const f64) -> [L:
     // SAFETY: blocks stand at a and x.
     unsafe {
         let x = load_block::<L, B>(x);
-        let term = |r: usize, s: usize| L::mul(L::splat(*a.add(r * B + s)), x[s]);
-        std::array::from_fn(|r| (1..B).fold(term(r, 0), |sum, s| L::add(sum, term(r, s))))
+        let mut c = x;
+        for r in 0..B {
+            c[r] = L::mul(L::splat(*a.add(r * B)), x[0]);
+            for s in 1..B {
+                c[r] = L::add(c[r], L::mul(L::splat(*a.add(r * B + s)), x[s]));
+            }
+        }
+        c
     }
 }
 
@@ -377,9 +402,6 @@ unsafe fn eliminate_ilu_with<L: Lanes, const B: usize>(f: &Making<'_>, i: usize)
         let (left, right) = (l_columns.len() * B * B, u_columns.len() * B * B);
         std::ptr::copy_nonoverlapping(given, l, left);
         std::ptr::copy_nonoverlapping(given.add(left + B * B), u, right);
-        let subtract = |place: *mut f64, w: *const f64, u: *const f64| {
-            store_block::<L, B>(place, minus_product::<L, B>(load_block::<L, B>(place), w, u));
-        };
         let mut pivot = diagonal::<L, B>(f, i);
         for k in 0..l_columns.len() {
             let (row, w) = (l_columns[k] as usize, l.add(k * B * B));
@@ -396,7 +418,8 @@ unsafe fn eliminate_ilu_with<L: Lanes, const B: usize>(f: &Making<'_>, i: usize)
                     *at += 1;
                 }
                 if columns.get(*at) == Some(&j) {
-                    subtract(to.add(*at * B * B), w, above);
+                    let to = to.add(*at * B * B);
+                    store_block::<L, B>(to, minus_product::<L, B>(load_block::<L, B>(to), w, above));
                 }
             }
             store_block::<L, B>(w, product::<L, B>(w, f.inverse.add(row * B * B)));

@@ -186,15 +186,24 @@ mod x86 {
         }
     }
 
-    /// (0+2) + (1+3) of four rows.
+    /// (0+2) + (1+3) of two rows.
+    #[inline(always)]
+    unsafe fn sums_of_two(a: __m256d, b: __m256d) -> __m128d {
+        // SAFETY: the caller's processor has AVX.
+        unsafe {
+            let a = _mm_add_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd::<1>(a));
+            let b = _mm_add_pd(_mm256_castpd256_pd128(b), _mm256_extractf128_pd::<1>(b));
+            _mm_add_pd(_mm_unpacklo_pd(a, b), _mm_unpackhi_pd(a, b))
+        }
+    }
+
+    /// The same of four rows.
     #[inline(always)]
     unsafe fn sums_of_four(rows: [__m256d; 4]) -> __m256d {
         // SAFETY: the caller's processor has AVX.
         unsafe {
-            let half = |a: __m256d| _mm_add_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd::<1>(a));
-            let pair = |a, b| _mm_add_pd(_mm_unpacklo_pd(a, b), _mm_unpackhi_pd(a, b));
-            let low = pair(half(rows[0]), half(rows[1]));
-            let high = pair(half(rows[2]), half(rows[3]));
+            let low = sums_of_two(rows[0], rows[1]);
+            let high = sums_of_two(rows[2], rows[3]);
             _mm256_set_m128d(high, low)
         }
     }
@@ -262,7 +271,13 @@ mod x86 {
         #[inline(always)]
         unsafe fn sums<const B: usize>(rows: [__m256d; B]) -> __m256d {
             // SAFETY: by the caller's promise.
-            unsafe { sums_from(&rows.map(|a| first::<B>(a)), 0) }
+            unsafe {
+                let mut rows = rows;
+                for r in 0..B {
+                    rows[r] = first::<B>(rows[r]);
+                }
+                sums_from(&rows, 0)
+            }
         }
     }
 
@@ -318,15 +333,17 @@ mod x86 {
         unsafe fn sums<const B: usize>(rows: [[__m256d; 2]; B]) -> [__m256d; 2] {
             // SAFETY: by the caller's promise.
             unsafe {
-                let four = rows.map(|[low, high]| {
+                let mut four = [_mm256_setzero_pd(); B];
+                for r in 0..B {
+                    let [low, high] = rows[r];
                     let high = match B {
                         5 => first::<1>(high),
                         6 => first::<2>(high),
                         7 => first::<3>(high),
                         _ => high,
                     };
-                    _mm256_add_pd(low, high)
-                });
+                    four[r] = _mm256_add_pd(low, high);
+                }
                 [sums_from(&four, 0), sums_from(&four, 4)]
             }
         }
@@ -393,7 +410,10 @@ mod x86 {
         unsafe fn sums<const B: usize>(rows: [__m512d; B]) -> __m512d {
             // SAFETY: by the caller's promise.
             unsafe {
-                let halves = rows.map(|a| [_mm512_castpd512_pd256(a), _mm512_extractf64x4_pd::<1>(a)]);
+                let mut halves = [[_mm256_setzero_pd(); 2]; B];
+                for r in 0..B {
+                    halves[r] = [_mm512_castpd512_pd256(rows[r]), _mm512_extractf64x4_pd::<1>(rows[r])];
+                }
                 let [low, high] = Pair::sums::<B>(halves);
                 _mm512_insertf64x4::<1>(_mm512_castpd256_pd512(low), high)
             }
