@@ -7,6 +7,7 @@ mod blocks;
 mod catalogue;
 mod compare;
 mod handover;
+mod ilut;
 mod outcomes;
 mod peers;
 mod read;
@@ -37,6 +38,8 @@ enum Study {
     Outcomes(outcomes::Options),
     /// Factors, iterates and answers beside those of ilupp and SciPy, number by number
     Peers(peers::Options),
+    /// ILUT by MKL's rule beside MKL's, number by number
+    Ilut(ilut::Options),
     /// Whole solves and single operations beside PETSc, MKL, hypre and others
     Compare(compare::Options),
     /// One solve, or the seconds of single operations; what `compare` runs in a process of its own
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Study::Handover(options) => handover::run(&options),
         Study::Outcomes(options) => outcomes::run(&options),
         Study::Peers(options) => peers::run(&options),
+        Study::Ilut(options) => ilut::run(&options),
         Study::Compare(options) => compare::run(&options),
         Study::CompareOnce(options) => compare::once(&options),
         Study::CompareTriad(options) => compare::triad_once(&options),

@@ -79,8 +79,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 
 fn ways(a: &Csr<f64>) -> Vec<(Method, Preconditioning)> {
     let mut ways = match a.symmetry().symmetric {
-        true => vec![(Method::Cg, Preconditioning::Ic0)],
-        false => vec![(Method::BiCgStab, Preconditioning::Ilu0), (Method::Gmres(30), Preconditioning::Ilu0)],
+        true => vec![(Method::Cg, Preconditioning::Ic(0))],
+        false => {
+            vec![(Method::BiCgStab, Preconditioning::Ilu(0)), (Method::Gmres(30), Preconditioning::Ilu(0))]
+        }
     };
     ways.push((Method::Auto, Preconditioning::Auto));
     ways

@@ -61,9 +61,18 @@ pub struct Solve {
     #[arg(long, default_value = "auto")]
     pub solver: Method,
 
-    /// auto, none, jacobi, ic0 or ilu0
+    /// auto, none, jacobi, or an incomplete factor: ic0 ic(K) mic0 mic(K,OMEGA) dic ilu0 ilu(K) milu0 milu(K,OMEGA)
+    /// milu-columns(K,OMEGA) dilu
     #[arg(long, default_value = "auto")]
     pub precond: Preconditioning,
+
+    /// After a bad pivot: shift the diagonal, and if that does not help take the diagonal alone; or end
+    #[arg(long, default_value = "on")]
+    pub recovery: Switch,
+
+    /// Numbers of incomplete factors: f64, or with mixed f32; the answer is f64 and checked in it
+    #[arg(long, default_value = "f64")]
+    pub precision: Numbers,
 
     /// Steps of GMRES and FGMRES before a restart
     #[arg(long, value_name = "M", default_value = "30")]
@@ -102,6 +111,18 @@ pub struct Solve {
 pub enum Order {
     Auto,
     Rows,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Numbers {
+    F64,
+    Mixed,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -160,6 +181,10 @@ pub struct Info {
     /// Draw a histogram of row lengths (.svg or .png)
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
+
+    /// Compare orderings: wavefronts, bandwidth, entries of incomplete and exact Cholesky factors
+    #[arg(long)]
+    pub orderings: bool,
 }
 
 #[derive(Args)]
@@ -201,7 +226,7 @@ pub struct Input {
 
 #[derive(Args)]
 pub struct Limits {
-    /// Most memory that a generated matrix may take, in GB; what the machine has free if not given
+    /// Most memory that a generated matrix or a factor with fill may take, in GB; what the machine has free if not given
     #[arg(long, value_name = "GB", value_parser = gigabytes)]
     pub max_memory: Option<f64>,
 }

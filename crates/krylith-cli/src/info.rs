@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::args::Info;
 use crate::input::{Loaded, load};
+use crate::orderings::{self, Line};
 use crate::plot;
 use crate::progress::spinner;
 use crate::report::{bytes, count, print, write_json};
@@ -20,7 +21,7 @@ const RESTART: usize = 30;
 pub fn run(options: &Info) -> Result<(), Failure> {
     options.plot.as_deref().map_or(Ok(()), plot::check_ending)?;
     let loaded = load(&options.input)?;
-    let facts = Facts::new(&loaded)?;
+    let facts = Facts::new(&loaded, options.orderings)?;
     if let Some(path) = &options.plot {
         plot::row_lengths(path, &loaded.name, &facts.summary.row_length_bins())?;
     }
@@ -67,11 +68,13 @@ struct Facts {
     /// Of the lower and the upper triangle; none for a rectangular matrix.
     wavefronts: Option<(Levels, Levels)>,
     plan: Option<Plan>,
+    /// One an ordering, where they were asked for.
+    orderings: Vec<Line>,
     seconds: f64,
 }
 
 impl Facts {
-    fn new(loaded: &Loaded) -> Result<Self, Failure> {
+    fn new(loaded: &Loaded, orderings: bool) -> Result<Self, Failure> {
         let started = Instant::now();
         let _spinner = spinner("analyzing");
         let a = &loaded.matrix;
@@ -82,7 +85,8 @@ impl Facts {
             false => None,
         };
         let plan = square.then(|| Plan::new(loaded));
-        Ok(Facts { summary, wavefronts, plan, seconds: started.elapsed().as_secs_f64() })
+        let orderings = if orderings { orderings::compare(a.pattern())? } else { Vec::new() };
+        Ok(Facts { summary, wavefronts, plan, orderings, seconds: started.elapsed().as_secs_f64() })
     }
 
     fn json(&self, loaded: &Loaded) -> Value {
@@ -91,7 +95,7 @@ impl Facts {
         let bins = s.row_length_bins();
         let bins: Vec<Value> =
             bins.iter().map(|b| json!({ "from": b.from, "to": b.to, "rows": b.rows })).collect();
-        json!({
+        let mut facts = json!({
             "matrix": {
                 "source": loaded.name,
                 "rows": a.nrows(),
@@ -135,7 +139,11 @@ impl Facts {
                 "gmres30_vectors_bytes": p.gmres,
             })),
             "seconds": { "read": loaded.seconds, "analyze": self.seconds, "total": loaded.seconds + self.seconds },
-        })
+        });
+        if !self.orderings.is_empty() {
+            facts["orderings"] = self.orderings.iter().map(Line::json).collect();
+        }
+        facts
     }
 
     fn text(&self, loaded: &Loaded) -> String {
@@ -165,6 +173,7 @@ impl Facts {
         if let Some(plan) = &self.plan {
             plan.text(&mut line, s.symmetry.symmetric);
         }
+        orderings::table(&mut line, &self.orderings);
         line("time", format!("read {:.3} s, analyze {:.3} s", loaded.seconds, self.seconds));
         text
     }

@@ -7,6 +7,7 @@ use crate::report::bytes;
 use krylith::Csr;
 use krylith::gallery::Problem;
 use krylith::io::{self, ReadOptions};
+use krylith::solver::available_memory;
 use std::path::Path;
 use std::time::Instant;
 
@@ -58,12 +59,4 @@ pub fn generate(problem: &Problem, limits: &Limits) -> Result<Csr<f64>, Failure>
 /// Bytes of a matrix by rows in `f64`, and of one more number a row that some problems need meanwhile.
 pub fn predicted_bytes(rows: u64, nnz: u64) -> u64 {
     nnz.saturating_mul(12).saturating_add(rows.saturating_mul(16))
-}
-
-/// What the system says it can give without swapping; `None` where it does not say.
-fn available_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
 }

@@ -8,6 +8,7 @@ mod convert;
 mod generate;
 mod info;
 mod input;
+mod orderings;
 mod plot;
 mod progress;
 mod report;

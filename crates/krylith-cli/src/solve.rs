@@ -1,7 +1,7 @@
 //! `krylith solve`: an answer, checked; a report for people and for programs.
 
 use crate::Failure;
-use crate::args::{Division, Order, Solve};
+use crate::args::{Division, Numbers, Order, Solve, Switch};
 use crate::input::{Loaded, load};
 use crate::plot;
 use crate::progress::{ResidualBar, spinner};
@@ -9,8 +9,8 @@ use crate::report::{bytes, count, print, write_json};
 use krylith::matrix::Triangle;
 use krylith::observe::Iteration;
 use krylith::schedule::{Schedule, Wavefronts};
-use krylith::solver::{Layout, Method};
-use krylith::{Outcome, Report, SolveError, Solver, io};
+use krylith::solver::{Layout, Method, Precision};
+use krylith::{Outcome, Report, SetupError, SolveError, Solver, io};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::num::NonZeroUsize;
@@ -63,10 +63,21 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
                     &json!({ "matrix": matrix, "outcome": "setup_failed", "error": error.to_string() }),
                 )?;
             }
-            eprintln!("krylith: {}: {error}; --precond auto finds another one", options.precond);
+            eprintln!("krylith: {}: {error}; {}", options.precond, remedy(&error));
             Ok(ExitCode::from(3))
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// What to try next.
+fn remedy(error: &SetupError) -> &'static str {
+    match error {
+        SetupError::MemoryLimit { .. } => "take a smaller level of fill, or allow more with --max-memory",
+        SetupError::BadPivot { .. } | SetupError::MissingDiagonal { .. } => {
+            "--recovery on finds a shift that works"
+        }
+        _ => "--precond auto finds another one",
     }
 }
 
@@ -118,16 +129,25 @@ fn solve(
         Order::Auto => Layout::Auto,
         Order::Rows => Layout::Rows,
     };
+    let precision = match options.precision {
+        Numbers::F64 => Precision::F64,
+        Numbers::Mixed => Precision::Mixed,
+    };
     let mut solver = Solver::new()
         .method(method)
         .preconditioner(options.precond)
         .schedule(schedule)
         .layout(layout)
+        .precision(precision)
+        .recover(options.recovery == Switch::On)
         .rtol(options.rtol)
         .atol(options.atol)
         .max_iterations(options.max_iterations);
     if let Some(threads) = threads {
         solver = solver.threads(threads.get());
+    }
+    if let Some(gigabytes) = options.input.limits.max_memory {
+        solver = solver.max_factor_bytes((gigabytes * 1e9) as u64);
     }
     let mut x = vec![0.0; loaded.matrix.ncols()];
     let preparing = spinner("analyzing and factoring");

@@ -156,6 +156,14 @@ pub enum SetupError {
     /// `refactor` was given a matrix of another pattern than `analyze`.
     #[error("the pattern differs from the one that was analyzed; call `analyze` again")]
     PatternChanged,
+    /// More memory than may be taken.
+    #[error("the factor would take {predicted} bytes, more than the limit of {limit}")]
+    MemoryLimit {
+        /// Bytes that it would take, told before they are allocated.
+        predicted: u64,
+        /// Bytes that it may take.
+        limit: u64,
+    },
     /// The place where the vectors live failed.
     #[error(transparent)]
     Backend(#[from] BackendError),

@@ -13,6 +13,7 @@
 //! * [`matrix`]: sparse matrices by rows, checked once and then relied on;
 //! * [`io`]: Matrix Market, SciPy `.npz`, PETSc binary;
 //! * [`gallery`]: generated problems, each a name and a formula;
+//! * [`transform`]: orderings, and large entries brought to the diagonal;
 //! * [`schedule`]: what of a triangular solve may run at the same time, and in which order it does;
 //! * [`precond`]: Jacobi, IC(0), ILU(0);
 //! * [`block`]: matrices of small dense blocks, and the same preconditioners for them;
@@ -38,6 +39,7 @@ pub mod solver;
 pub mod space;
 pub mod stop;
 mod team;
+pub mod transform;
 
 pub use error::{BackendError, MatrixError, SetupError, SolveError};
 pub use matrix::{Csr, CsrRef, Pattern, Permutation};

@@ -82,6 +82,12 @@ pub trait Preconditioner<S: Space, A: ?Sized>: LinearOperator<S> {
     /// The factor of another matrix of the same pattern, in place; allocates nothing. After an error the old factor is
     /// gone, and the next `refactor` that succeeds makes the preconditioner usable again.
     fn refactor(&mut self, space: &S, a: &A) -> Result<(), SetupError>;
+
+    /// From the next `refactor` on the diagonal of A is enlarged by this multiple of the size of its rows, so that pivots stay
+    /// away from zero; 0 in the beginning. `false` if this preconditioner cannot do so.
+    fn set_shift(&mut self, _shift: f64) -> bool {
+        false
+    }
 }
 
 impl<S: Space, O: LinearOperator<S>> LinearOperator<S> for &O {
@@ -213,6 +219,7 @@ trait Erased<S: Space, A: ?Sized>: Send + Sync {
         scratch: &mut dyn Any,
     ) -> Result<(), BackendError>;
     fn refactor(&mut self, space: &S, a: &A) -> Result<(), SetupError>;
+    fn set_shift(&mut self, shift: f64) -> bool;
 }
 
 /// The scratch as the type it was made with.
@@ -272,6 +279,10 @@ where
     fn refactor(&mut self, space: &S, a: &A) -> Result<(), SetupError> {
         Preconditioner::refactor(self, space, a)
     }
+
+    fn set_shift(&mut self, shift: f64) -> bool {
+        Preconditioner::set_shift(self, shift)
+    }
 }
 
 impl<S: Space, A: ?Sized> LinearOperator<S> for DynPreconditioner<S, A> {
@@ -323,5 +334,9 @@ impl<S: Space, A: ?Sized> LinearOperator<S> for DynPreconditioner<S, A> {
 impl<S: Space, A: ?Sized> Preconditioner<S, A> for DynPreconditioner<S, A> {
     fn refactor(&mut self, space: &S, a: &A) -> Result<(), SetupError> {
         self.inner.refactor(space, a)
+    }
+
+    fn set_shift(&mut self, shift: f64) -> bool {
+        self.inner.set_shift(shift)
     }
 }

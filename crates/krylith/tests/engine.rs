@@ -8,7 +8,7 @@ use krylith::gallery::Problem;
 use krylith::krylov::{BiCgStab, Cg, Gmres, Status, System};
 use krylith::matrix::Triangle;
 use krylith::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
-use krylith::precond::{Ic0, Ilu0, Jacobi};
+use krylith::precond::{Incomplete, Jacobi};
 use krylith::schedule::{Plan, Schedule};
 use krylith::space::{Space, Threads};
 use krylith::stop::{IterationLimit, Residual, StopReason};
@@ -79,7 +79,7 @@ fn product(l: &Csr<f64>, inverse: &[f64], u: &Csr<f64>) -> Vec<Vec<f64>> {
 fn factors_equal_the_matrix_on_its_pattern() {
     let space = Threads::new(2);
     for a in [problem("poisson2d:7x9"), problem("hpcg:4"), problem("convection3d:5"), scattered(90, false)] {
-        let factor = Ilu0::default().analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
+        let factor = Incomplete::ilu(0).analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
         let (l, inverse, u) = factor.parts();
         let m = product(l, inverse, u);
         for i in 0..a.nrows() {
@@ -90,8 +90,8 @@ fn factors_equal_the_matrix_on_its_pattern() {
         assert_eq!(factor.nnz(), a.nnz());
     }
     for a in [problem("poisson2d:7x9"), problem("hpcg:4"), scattered(90, true)] {
-        let factor = Ic0::default().analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
-        let (l, inverse) = factor.parts();
+        let factor = Incomplete::ic(0).analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
+        let (l, inverse, _) = factor.parts();
         let m = product(l, inverse, &l.transpose());
         for i in 0..a.nrows() {
             for (&j, &v) in a.row(i).0.iter().zip(a.row(i).1) {
@@ -107,9 +107,9 @@ fn a_factor_by_hand() {
     let space = Threads::new(1);
     let values = [4.0, 2.0, 2.0, 5.0, 2.0, 2.0, 5.0];
     let a = Csr::from_triplets(3, 3, &[0, 0, 1, 1, 1, 2, 2], &[0, 1, 0, 1, 2, 1, 2], &values).unwrap();
-    let ic = Ic0::default().analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
+    let ic = Incomplete::ic(0).analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
     assert_eq!((ic.parts().0.values(), ic.parts().1), (&[0.5, 0.5][..], &[0.25; 3][..]));
-    let ilu = Ilu0::default().analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
+    let ilu = Incomplete::ilu(0).analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
     assert_eq!((ilu.parts().0.values(), ilu.parts().2.values()), (&[0.5, 0.5][..], &[0.5, 0.5][..]));
     let mut z = vec![0.0; 3];
     // M = A, so M⁻¹ (6, 9, 7) = (1, 1, 1).
@@ -124,7 +124,12 @@ fn sweeps_are_the_same_on_every_plan_and_number_of_threads() {
         let x: Vec<f64> = (0..a.nrows()).map(|i| ((i * 31) as f64).sin()).collect();
         let run = |threads, schedule| {
             let space = Threads::new(threads);
-            let factor = Ilu0 { schedule }.analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
+            let factor = Incomplete::ilu(0)
+                .schedule(schedule)
+                .analyze(&space, &a)
+                .unwrap()
+                .factor(&space, &a)
+                .unwrap();
             let mut scratch = factor.scratch(&space).unwrap();
             let mut z = vec![0.0; a.nrows()];
             // Twice: counters of progress go on from one run to the next.
@@ -175,7 +180,7 @@ fn refactoring_is_factoring_anew() {
     let space = Threads::new(3);
     let (mut a, b) = (problem("jump3d:8"), problem("jump3d:8"));
     a.values_mut().iter_mut().enumerate().for_each(|(k, v)| *v *= 1.0 + 1e-3 * ((k % 7) as f64));
-    let symbolic = Ilu0::default().analyze(&space, &b).unwrap();
+    let symbolic = Incomplete::ilu(0).analyze(&space, &b).unwrap();
     let mut factor = symbolic.factor(&space, &b).unwrap();
     // The pattern is equal, not the same allocation.
     factor.refactor(&space, &a).unwrap();
@@ -198,21 +203,36 @@ fn of_several_bad_pivots_the_smallest_row_is_told() {
     for threads in [1, 2, 4] {
         for schedule in SCHEDULES {
             let space = Threads::new(threads);
-            let error =
-                Ic0 { schedule }.analyze(&space, &a).unwrap().factor(&space, &a).map(|_| ()).unwrap_err();
+            let error = Incomplete::ic(0)
+                .schedule(schedule)
+                .analyze(&space, &a)
+                .unwrap()
+                .factor(&space, &a)
+                .map(|_| ())
+                .unwrap_err();
             let SetupError::BadPivot { row, value } = error else { panic!("{error}") };
             assert!(row == 321 && value < -50.0, "{row} {value}");
         }
     }
     let space = Threads::new(2);
     let zero = Csr::from_triplets(2, 2, &[0, 0, 1, 1], &[0, 1, 0, 1], &[0.0, 1.0, 1.0, 1.0]).unwrap();
-    let error = Ilu0::default().analyze(&space, &zero).unwrap().factor(&space, &zero).map(|_| ());
+    let error = Incomplete::ilu(0).analyze(&space, &zero).unwrap().factor(&space, &zero).map(|_| ());
     assert_eq!(error, Err(SetupError::BadPivot { row: 0, value: 0.0 }));
-    let error = Jacobi.analyze(&space, &zero).unwrap().factor(&space, &zero).map(|_| ());
+    let error = Jacobi::default().analyze(&space, &zero).unwrap().factor(&space, &zero).map(|_| ());
     assert_eq!(error, Err(SetupError::BadPivot { row: 0, value: 0.0 }));
     let hole = Csr::from_triplets(2, 2, &[0, 1], &[0, 0], &[1.0, 1.0]).unwrap();
-    let error = Ic0::default().analyze(&space, &hole).map(|_| ());
+    let error = Jacobi::default().analyze(&space, &hole).map(|_| ());
     assert_eq!(error, Err(SetupError::MissingDiagonal { row: 1 }));
+    // A missing diagonal is a zero that elimination may fill: here it becomes 0 − 1 · 1.
+    let error = Incomplete::ic(0).analyze(&space, &hole).unwrap().factor(&space, &hole).map(|_| ());
+    assert_eq!(error, Err(SetupError::BadPivot { row: 1, value: -1.0 }));
+    let corner = Csr::from_triplets(2, 2, &[0, 0, 1], &[0, 1, 0], &[1.0, 1.0, 1.0]).unwrap();
+    let ilu = Incomplete::ilu(0).analyze(&space, &corner).unwrap().factor(&space, &corner).unwrap();
+    assert_eq!(ilu.parts().1, [1.0, -1.0]);
+    let forgiving = Jacobi { forgiving: true }.analyze(&space, &hole).unwrap().factor(&space, &hole).unwrap();
+    let mut z = vec![0.0; 2];
+    forgiving.apply(&space, &vec![3.0, 4.0], &mut z, &mut ()).unwrap();
+    assert_eq!(z, [3.0, 4.0]);
 }
 
 /// x, iterations and status of a solve of A x = A·1 to 1e-7 from zero.
@@ -249,10 +269,20 @@ fn solves_are_the_same_on_every_plan_and_number_of_threads() {
         let run = |threads, schedule| {
             let space = Threads::new(threads);
             if method == "cg" {
-                let m = Ic0 { schedule }.analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
+                let m = Incomplete::ic(0)
+                    .schedule(schedule)
+                    .analyze(&space, &a)
+                    .unwrap()
+                    .factor(&space, &a)
+                    .unwrap();
                 solve(&space, &a, &m, method)
             } else {
-                let m = Ilu0 { schedule }.analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
+                let m = Incomplete::ilu(0)
+                    .schedule(schedule)
+                    .analyze(&space, &a)
+                    .unwrap()
+                    .factor(&space, &a)
+                    .unwrap();
                 solve(&space, &a, &m, method)
             }
         };
@@ -271,7 +301,7 @@ fn solves_are_the_same_on_every_plan_and_number_of_threads() {
 fn single_precision_solves_to_its_own_accuracy() {
     let a = problem("poisson3d:10").cast::<f32>();
     let space = Threads::<f32>::new(2);
-    let m = Ic0::default().analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
+    let m = Incomplete::ic(0).analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
     let system = System { space: &space, a: &a, m: &m };
     let mut b = vec![0.0f32; a.nrows()];
     a.apply(&space, &vec![1.0; a.nrows()], &mut b, &mut ()).unwrap();

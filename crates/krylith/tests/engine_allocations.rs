@@ -5,7 +5,7 @@ use krylith::Solver;
 use krylith::gallery::Problem;
 use krylith::krylov::{BiCgStab, Cg, Gmres, System};
 use krylith::operator::{Preconditioner, Recipe, Symbolic};
-use krylith::precond::{Ic0, Ilu0, Jacobi};
+use krylith::precond::{Incomplete, Jacobi};
 use krylith::schedule::Schedule;
 use krylith::solver::{Layout as Order, Method, Preconditioning};
 use krylith::space::Threads;
@@ -56,7 +56,7 @@ fn prepared(layout: Order) {
     let a = "poisson3d:40".parse::<Problem>().unwrap().generate().unwrap();
     let (b, mut x) = (vec![1.0; a.nrows()], vec![0.0; a.nrows()]);
     let solver =
-        Solver::new().threads(2).layout(layout).preconditioner(Preconditioning::Ic0).method(Method::Cg);
+        Solver::new().threads(2).layout(layout).preconditioner(Preconditioning::Ic(0)).method(Method::Cg);
     // The first one also starts threads.
     drop(solver.prepare(&a).unwrap());
     let before = LIVE.load(Ordering::Relaxed);
@@ -82,9 +82,11 @@ fn by_hand() {
     for schedule in [Schedule::Levels, Schedule::PointToPoint] {
         let space = Threads::new(2);
         let mut x = vec![0.0; a.nrows()];
-        let mut ilu = Ilu0 { schedule }.analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
-        let mut ic = Ic0 { schedule }.analyze(&space, &spd).unwrap().factor(&space, &spd).unwrap();
-        let mut jacobi = Jacobi.analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
+        let mut ilu =
+            Incomplete::ilu(0).schedule(schedule).analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
+        let mut ic =
+            Incomplete::ic(0).schedule(schedule).analyze(&space, &spd).unwrap().factor(&space, &spd).unwrap();
+        let mut jacobi = Jacobi::default().analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
         let refactoring = allocations(|| {
             ilu.refactor(&space, &a).unwrap();
             ic.refactor(&space, &spd).unwrap();

@@ -9,12 +9,12 @@ use krylith::{Csr, Solver, io};
 use std::path::PathBuf;
 
 const CASES: [(&str, Method, Preconditioning); 6] = [
-    ("spd/1138_bus", Method::Cg, Preconditioning::Ic0),
-    ("spd/bcsstk16", Method::Cg, Preconditioning::Ic0),
-    ("spd/nos5", Method::Cg, Preconditioning::Ic0),
-    ("general/add32", Method::BiCgStab, Preconditioning::Ilu0),
-    ("general/orsirr_1", Method::Gmres(30), Preconditioning::Ilu0),
-    ("general/sherman5", Method::Gmres(30), Preconditioning::Ilu0),
+    ("spd/1138_bus", Method::Cg, Preconditioning::Ic(0)),
+    ("spd/bcsstk16", Method::Cg, Preconditioning::Ic(0)),
+    ("spd/nos5", Method::Cg, Preconditioning::Ic(0)),
+    ("general/add32", Method::BiCgStab, Preconditioning::Ilu(0)),
+    ("general/orsirr_1", Method::Gmres(30), Preconditioning::Ilu(0)),
+    ("general/sherman5", Method::Gmres(30), Preconditioning::Ilu(0)),
 ];
 
 const SCHEDULES: [Schedule; 2] = [Schedule::Levels, Schedule::PointToPoint];

@@ -3,7 +3,7 @@
 use krylith::gallery::Problem;
 use krylith::observe::Iteration;
 use krylith::operator::LinearOperator;
-use krylith::solver::{Method, Preconditioning};
+use krylith::solver::{Layout, Method, Preconditioning};
 use krylith::space::Threads;
 use krylith::{BackendError, Csr, Outcome, Report, SetupError, SolveError, Solver, solve};
 use std::ops::ControlFlow;
@@ -52,18 +52,63 @@ fn auto_chooses_and_says_why() {
 }
 
 #[test]
-fn a_bad_pivot_is_an_error_when_asked_for_and_recovered_from_when_not() {
+fn a_bad_pivot_is_shifted_away_or_an_error() {
     let a = problem("elasticity2d:20");
     let b = right_hand_side(a.nrows());
-    let asked = Solver::new().method(Method::Cg).preconditioner(Preconditioning::Ic0).solve(&a, &b);
+    let ic0 = Solver::new().method(Method::Cg).preconditioner(Preconditioning::Ic(0));
+    let asked = ic0.clone().recover(false).solve(&a, &b);
     let Err(SolveError::Setup(SetupError::BadPivot { row, value })) = asked else { panic!("{asked:?}") };
     assert!(value <= 0.0);
-    let solution = Solver::new().max_iterations(20_000).solve(&a, &b).unwrap();
-    let report = solution.report.require_converged().unwrap();
+    let jacobi = ic0.clone().preconditioner(Preconditioning::Jacobi).solve(&a, &b).unwrap();
+    for solver in [ic0, Solver::new()] {
+        let solution = solver.solve(&a, &b).unwrap();
+        let report = solution.report.require_converged().unwrap();
+        assert_eq!(report.preconditioner, "ic0");
+        assert_eq!((report.recovery[0].row, report.recovery[0].value), (Some(row), Some(value)));
+        assert!(report.recovery[0].action.contains("shifted by 1.0e-3"), "{:?}", report.recovery);
+        assert!(report.shift > 0.0 && report.iterations < jacobi.report.iterations / 2);
+        assert!(residual(&a, &solution.x, &b) <= 1.0000001e-8);
+    }
+}
+
+/// Where no shift helps, because the matrix is not positive definite at all, the diagonal alone cannot fail.
+#[test]
+fn the_last_resort_cannot_fail() {
+    let a =
+        Csr::from_triplets(3, 3, &[0, 1, 1, 2, 2], &[1, 0, 1, 0, 2], &[2.0, 1.0, f64::INFINITY, 1.0, 3.0])
+            .unwrap();
+    let ilu = Solver::new().method(Method::Gmres(5)).preconditioner(Preconditioning::Ilu(0));
+    let report = ilu.solve(&a, &[1.0; 3]).unwrap().report;
     assert_eq!(report.preconditioner, "jacobi");
-    assert_eq!((report.recovery[0].row, report.recovery[0].value), (Some(row), Some(value)));
-    assert!(report.recovery[0].action.contains("jacobi"));
-    assert!(residual(&a, &solution.x, &b) <= 1.0000001e-8);
+    let last = report.recovery.last().unwrap();
+    assert!(last.row.is_some() && last.action.contains("the diagonal"), "{:?}", report.recovery);
+    assert!(report.require_converged().is_err());
+}
+
+/// The memory of a factor is foretold, and a limit ends in an error with the figure.
+#[test]
+fn fill_beyond_the_limit_is_refused_with_its_size() {
+    let a = problem("poisson3d:20");
+    let b = right_hand_side(a.nrows());
+    let ic = |k| Solver::new().method(Method::Cg).preconditioner(Preconditioning::Ic(k));
+    let mut iterations = usize::MAX;
+    for k in 0..=5 {
+        let report = ic(k).layout(Layout::Rows).solve(&a, &b).unwrap().report;
+        assert!(report.require_converged().is_ok() && report.iterations <= iterations, "level {k}");
+        iterations = report.iterations;
+        let bytes = 12 * 2 * (report.preconditioner_nnz - a.nrows()) + 24 * a.nrows() + 16;
+        let refused = ic(k).max_factor_bytes(bytes as u64 - 1).solve(&a, &b);
+        if k > 0 {
+            let Err(SolveError::Setup(SetupError::MemoryLimit { predicted, .. })) = refused else {
+                panic!("{refused:?}")
+            };
+            assert_eq!(predicted, bytes as u64);
+        }
+        assert!(ic(k).max_factor_bytes(bytes as u64).solve(&a, &b).is_ok());
+    }
+    assert!(iterations <= 8, "{iterations}");
+    let refused = ic(usize::MAX).max_factor_bytes(1 << 20).solve(&a, &b);
+    assert!(matches!(refused, Err(SolveError::Setup(SetupError::MemoryLimit { .. }))));
 }
 
 #[test]
@@ -119,13 +164,13 @@ fn a_zero_right_hand_side_has_a_zero_answer() {
 #[test]
 fn every_method_with_every_preconditioner() {
     let (spd, general) = (problem("jump3d:7"), problem("convection3d:7"));
-    use Preconditioning::{Ic0, Ilu0, Jacobi, None};
+    use Preconditioning::{Ic, Ilu, Jacobi, None};
     for (method, a, preconditioners) in [
-        (Method::Cg, &spd, &[None, Jacobi, Ic0][..]),
-        (Method::Minres, &spd, &[None, Jacobi, Ic0][..]),
-        (Method::BiCgStab, &general, &[None, Jacobi, Ilu0][..]),
-        (Method::Gmres(20), &general, &[None, Jacobi, Ilu0][..]),
-        (Method::Fgmres(20), &general, &[None, Jacobi, Ilu0][..]),
+        (Method::Cg, &spd, &[None, Jacobi, Ic(0)][..]),
+        (Method::Minres, &spd, &[None, Jacobi, Ic(0)][..]),
+        (Method::BiCgStab, &general, &[None, Jacobi, Ilu(0)][..]),
+        (Method::Gmres(20), &general, &[None, Jacobi, Ilu(0)][..]),
+        (Method::Fgmres(20), &general, &[None, Jacobi, Ilu(0)][..]),
     ] {
         for &preconditioner in preconditioners {
             let b = right_hand_side(a.nrows());

@@ -12,9 +12,9 @@ use clap::Args;
 use krylith::block::{BlockFactor, BlockKind, BlockRecipe, Bsr};
 use krylith::gallery::Problem;
 use krylith::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
-use krylith::precond::{Ic0, Ic0Factor};
+use krylith::precond::{Form, Incomplete, IncompleteFactor};
 use krylith::schedule::Schedule;
-use krylith::sliced::{Incomplete, Sliced, SlicedFactor, SlicedPattern};
+use krylith::sliced::{Sliced, SlicedFactor, SlicedPattern};
 use krylith::space::{Space, Threads};
 use krylith::{Csr, SetupError};
 use serde::Serialize;
@@ -221,12 +221,12 @@ impl Blocks {
 }
 
 struct Rows {
-    m: Ic0Factor<f64>,
+    m: IncompleteFactor<f64>,
 }
 
 impl Rows {
     fn new(space: &Threads<f64>, a: &Csr<f64>, shifted: &Csr<f64>) -> Result<Self, Failure> {
-        Ok(Rows { m: Ic0::default().analyze(space, a)?.factor(space, shifted)? })
+        Ok(Rows { m: Incomplete::ic(0).analyze(space, a)?.factor(space, shifted)? })
     }
 
     fn turn(
@@ -251,7 +251,7 @@ struct Slices {
 impl Slices {
     fn new(space: &Threads<f64>, a: &Csr<f64>, shifted: &Csr<f64>) -> Result<Self, Failure> {
         let pattern = Arc::new(SlicedPattern::find(a.pattern())?);
-        let mut m = SlicedFactor::new(&pattern, Incomplete::Ic0, space.threads(), Schedule::Auto)?;
+        let mut m = SlicedFactor::new(&pattern, Form::CHOLESKY, space.threads(), Schedule::Auto)?;
         let (mut sliced, mut of_factor) = (Sliced::zeros(&pattern), Sliced::zeros(&pattern));
         sliced.set(space, a)?;
         of_factor.set(space, shifted)?;

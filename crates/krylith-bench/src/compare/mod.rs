@@ -9,7 +9,7 @@ mod contestants;
 mod machine;
 mod once;
 mod plot;
-mod raw;
+pub(crate) mod raw;
 mod record;
 mod report;
 mod triad;

@@ -5,9 +5,9 @@ use super::record::Line;
 use crate::Failure;
 use clap::Args;
 use krylith::operator::{LinearOperator, Recipe, Symbolic};
-use krylith::precond::{Ic0, Ilu0};
+use krylith::precond::Incomplete;
 use krylith::schedule::Schedule;
-use krylith::sliced::{Incomplete, Sliced, SlicedFactor, SlicedPattern};
+use krylith::sliced::{Sliced, SlicedFactor, SlicedPattern};
 use krylith::solver::{Method, Preconditioning};
 use krylith::space::{Space, Threads};
 use krylith::{Csr, Solver};
@@ -111,27 +111,29 @@ fn kernels(a: &Csr<f64>, preconditioner: Preconditioning, threads: usize) -> Res
         Preconditioning::None => {
             keep("spmv", application(a, &space, &b, &mut y)?);
         }
-        Preconditioning::Ic0 => incomplete(Incomplete::Ic0, &Ic0::default(), &space, a, &mut keep)?,
-        Preconditioning::Ilu0 => incomplete(Incomplete::Ilu0, &Ilu0::default(), &space, a, &mut keep)?,
-        other => return Err(format!("the kernels of {other} are not measured").into()),
+        other => {
+            let recipe =
+                other.incomplete().ok_or_else(|| format!("the kernels of {other} are not measured"))?;
+            incomplete(&recipe, &space, a, &mut keep)?;
+        }
     }
     Ok(figures)
 }
 
 /// What the solver would do: in slices if they pay, by rows otherwise.
-fn incomplete<R: Recipe<Threads<f64>, Csr<f64>>>(
-    kind: Incomplete,
-    by_rows: &R,
+fn incomplete(
+    kind: &Incomplete,
     space: &Threads<f64>,
     a: &Csr<f64>,
     keep: &mut impl FnMut(&str, f64) -> Option<Option<f64>>,
 ) -> Result<(), Failure> {
     let analyze = || -> Result<_, Failure> {
         let pattern = Arc::new(SlicedPattern::find(a.pattern())?);
-        let factor = SlicedFactor::new(&pattern, kind, space.threads(), Schedule::Auto)?;
+        let factor = SlicedFactor::<f64>::new(&pattern, kind.form, space.threads(), Schedule::Auto)?;
         Ok((pattern, factor))
     };
-    let Ok((pattern, mut factor)) = analyze() else { return recipe(by_rows, space, a, keep) };
+    let sliced = if kind.level == 0 { analyze().ok() } else { None };
+    let Some((pattern, mut factor)) = sliced else { return recipe(kind, space, a, keep) };
     keep("analyze", least_seconds(analyze)?);
     let mut sliced = Sliced::zeros(&pattern);
     keep("factor", least_seconds(|| sliced.set(space, a).and_then(|()| factor.refactor(space, &sliced)))?);
@@ -206,7 +208,7 @@ mod tests {
             threads: 2,
         };
         let mut line = Line::default();
-        solve(&a, Method::Cg, Preconditioning::Ic0, &options, &mut line).unwrap();
+        solve(&a, Method::Cg, Preconditioning::Ic(0), &options, &mut line).unwrap();
         assert_eq!(line.shortfall(1e-7), None);
         assert!(line.iterations.unwrap() > 5 && line.total().unwrap() > 0.0);
     }
@@ -214,7 +216,7 @@ mod tests {
     #[test]
     fn all_kernels_are_measured() {
         let a = "poisson2d:10".parse::<Problem>().unwrap().generate().unwrap();
-        let figures = kernels(&a, Preconditioning::Ilu0, 1).unwrap();
+        let figures = kernels(&a, Preconditioning::Ilu(0), 1).unwrap();
         let names: Vec<&str> = figures.keys().map(String::as_str).collect();
         assert_eq!(names, ["analyze", "apply", "axpy", "dot", "factor", "spmv"]);
         assert!(kernels(&a, Preconditioning::Jacobi, 1).is_err());

@@ -6,7 +6,7 @@ use crate::gallery::Problem;
 use crate::krylov::{Cg, Status, System};
 use crate::matrix::Csr;
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
-use crate::precond::{Ic0, Ic0Factor, Ilu0, Jacobi};
+use crate::precond::{Incomplete, IncompleteFactor, Jacobi};
 use crate::schedule::Schedule;
 use crate::space::Threads;
 use crate::stop::{IterationLimit, Residual, StopReason};
@@ -183,19 +183,21 @@ fn blocks_of_one_are_the_scalar_factors() {
         let x = wave(a.nrows());
         let expected = match kind {
             BlockKind::Ic0 => {
-                let scalar = Ic0::default().analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
+                let scalar = Incomplete::ic(0).analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
                 assert_eq!((scalar.parts().0.values(), scalar.parts().1), (m.parts().0, m.parts().1));
                 applied(&space, &scalar, &x)
             }
             BlockKind::Ilu0 => {
-                let scalar = Ilu0::default().analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
+                let scalar = Incomplete::ilu(0).analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
                 assert_eq!((scalar.parts().0.values(), scalar.parts().1), (m.parts().0, m.parts().1));
                 assert_eq!(scalar.parts().2.values(), m.parts().2);
                 applied(&space, &scalar, &x)
             }
-            BlockKind::Jacobi => {
-                applied(&space, &Jacobi.analyze(&space, &a).unwrap().factor(&space, &a).unwrap(), &x)
-            }
+            BlockKind::Jacobi => applied(
+                &space,
+                &Jacobi::default().analyze(&space, &a).unwrap().factor(&space, &a).unwrap(),
+                &x,
+            ),
         };
         let error = largest_difference(&applied(&space, &m, &x), &expected);
         assert!(error < 1e-14, "{kind:?}: {error:e}");
@@ -258,9 +260,9 @@ fn shifted(a: &Csr<f64>, shift: f64) -> Csr<f64> {
 }
 
 /// The scalar factor of the shifted matrix.
-fn scalar_ic(space: &Threads, a: &Csr<f64>, shift: f64) -> Option<Ic0Factor<f64>> {
+fn scalar_ic(space: &Threads, a: &Csr<f64>, shift: f64) -> Option<IncompleteFactor<f64>> {
     let a = shifted(a, shift);
-    Ic0::default().analyze(space, &a).unwrap().factor(space, &a).ok()
+    Incomplete::ic(0).analyze(space, &a).unwrap().factor(space, &a).ok()
 }
 
 /// The block factor with the smallest of [`SHIFTS`] for which it exists.
@@ -274,7 +276,7 @@ fn block_ic(space: &Threads, a: &Bsr<3>) -> (f64, BlockFactor<3>) {
 fn where_blocks_are_full_the_factor_is_the_scalar_one() {
     let (a, space) = (problem("elasticity3d:8"), Threads::new(2));
     let blocks = Bsr::<3>::new(&space, &a).unwrap();
-    let scalar_error = Ic0::default().analyze(&space, &a).unwrap().factor(&space, &a).map(|_| ());
+    let scalar_error = Incomplete::ic(0).analyze(&space, &a).unwrap().factor(&space, &a).map(|_| ());
     let error = factor(&space, &blocks, BlockRecipe::new(BlockKind::Ic0)).map(|_| ());
     let (
         Err(SetupError::BadPivot { row, value }),
@@ -299,7 +301,7 @@ fn where_blocks_are_full_the_factor_is_the_scalar_one() {
     // ILU(0), with the same shift: without one its triangles are too ill conditioned to compare.
     let recipe = BlockRecipe { shift, ..BlockRecipe::new(BlockKind::Ilu0) };
     let (m, a) = (factor(&space, &blocks, recipe).unwrap(), shifted(&a, shift));
-    let scalar = Ilu0::default().analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
+    let scalar = Incomplete::ilu(0).analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
     let (z, expected) = (applied(&space, &m, &x), applied(&space, &scalar, &x));
     assert!(largest_difference(&z, &expected) < 1e-13 * size);
 }
@@ -321,7 +323,8 @@ fn block_ic_solves_elasticity_in_fewer_iterations_than_jacobi() {
         assert!(run(threads) == (shift, iterations, x.clone()), "{threads} threads");
     }
     let space = Threads::new(2);
-    let jacobi = cg(&space, &a, &Jacobi.analyze(&space, &a).unwrap().factor(&space, &a).unwrap()).0;
+    let jacobi =
+        cg(&space, &a, &Jacobi::default().analyze(&space, &a).unwrap().factor(&space, &a).unwrap()).0;
     let blocks = Bsr::<3>::new(&space, &a).unwrap();
     let block_jacobi = factor(&space, &blocks, BlockRecipe::new(BlockKind::Jacobi)).unwrap();
     let block_jacobi = cg(&space, &blocks, &block_jacobi).0;

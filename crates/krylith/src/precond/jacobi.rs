@@ -1,4 +1,7 @@
 //! Jacobi: M = the diagonal of A.
+//!
+//! The forgiving form cannot fail and is positive: it takes |aᵢᵢ|, and where that is missing or cannot be divided by, the largest
+//! |aᵢⱼ| of the row, or 1.
 #![allow(unsafe_code)]
 
 use super::require_pattern;
@@ -9,15 +12,22 @@ use crate::scalar::Scalar;
 use crate::space::{CHUNK, Threads, require_same};
 use std::sync::Arc;
 
-/// The recipe: nothing to choose.
+/// The recipe.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Jacobi;
+pub struct Jacobi {
+    /// Takes something else where the diagonal cannot be used, instead of failing.
+    pub forgiving: bool,
+}
+
+/// No such entry.
+const MISSING: usize = usize::MAX;
 
 /// Where the diagonal entries are.
 #[derive(Debug, Clone)]
 pub struct JacobiSymbolic {
     pattern: Arc<Pattern>,
     places: Arc<[usize]>,
+    forgiving: bool,
 }
 
 /// The inverse of the diagonal.
@@ -33,9 +43,11 @@ impl<T: Scalar> Recipe<Threads<T>, Csr<T>> for Jacobi {
     fn analyze(&self, _: &Threads<T>, a: &Csr<T>) -> Result<JacobiSymbolic, SetupError> {
         let pattern = a.pattern();
         pattern.require_square()?;
-        let place = |row| pattern.find(row, row).ok_or(SetupError::MissingDiagonal { row });
+        let missing =
+            |row| if self.forgiving { Ok(MISSING) } else { Err(SetupError::MissingDiagonal { row }) };
+        let place = |row| pattern.find(row, row).map_or_else(|| missing(row), Ok);
         let places = (0..a.nrows()).map(place).collect::<Result<_, _>>()?;
-        Ok(JacobiSymbolic { pattern: Arc::clone(pattern), places })
+        Ok(JacobiSymbolic { pattern: Arc::clone(pattern), places, forgiving: self.forgiving })
     }
 }
 
@@ -53,12 +65,19 @@ impl<T: Scalar> Preconditioner<Threads<T>, Csr<T>> for JacobiFactor<T> {
     fn refactor(&mut self, _: &Threads<T>, a: &Csr<T>) -> Result<(), SetupError> {
         require_pattern(&self.symbolic.pattern, a.pattern())?;
         for (row, (inverse, &place)) in self.inverse.iter_mut().zip(self.symbolic.places.iter()).enumerate() {
-            let value = a.values()[place];
-            let reciprocal = T::ONE / value;
-            if value == T::ZERO || !reciprocal.is_finite() || !value.is_finite() {
+            let value = if place == MISSING { T::ZERO } else { a.values()[place] };
+            let usable = |v: T| v != T::ZERO && v.is_finite() && (T::ONE / v).is_finite();
+            let entry = if self.symbolic.forgiving {
+                let largest = a.row(row).1.iter().map(|v| v.abs().to_f64()).fold(0.0, f64::max);
+                let candidates = [T::from_real(value.abs()), T::from_f64(largest)];
+                candidates.into_iter().find(|&v| usable(v)).unwrap_or(T::ONE)
+            } else {
+                value
+            };
+            if !usable(entry) {
                 return Err(SetupError::BadPivot { row, value: value.to_f64() });
             }
-            *inverse = reciprocal;
+            *inverse = T::ONE / entry;
         }
         Ok(())
     }

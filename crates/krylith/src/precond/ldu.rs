@@ -5,12 +5,14 @@
 //! Each row sums from left to right in the forward sweep; in the backward sweep from right to left: the entry that was
 //! computed last comes last, so that a row waits for it as late as possible. Both sweeps are handed to the team at once.
 //!
-//! Bytes: 12 an entry of L and U, 16 a row for pointers, 8 for D; x, y and z pass once more: 12 nnz + 56 n.
+//! L and U may be stored narrower (`S`) than the vectors (`T`); sums run in the wider one.
+//!
+//! Bytes: 12 an entry of L and U (8 if they are `f32`), 16 a row for pointers, 8 for D; x, y and z pass once more: 12 nnz + 56 n.
 #![allow(unsafe_code)]
 
 use crate::error::BackendError;
 use crate::matrix::{Csr, Parts, Pattern, Triangle};
-use crate::scalar::Scalar;
+use crate::scalar::Real;
 use crate::schedule::{Plan, PlanScratch, Schedule};
 use crate::space::{Threads, require_same};
 use std::sync::Arc;
@@ -38,10 +40,10 @@ impl LduSymbolic {
     }
 
     /// A factor of this pattern, its values to be computed.
-    pub(super) fn allocate<T: Scalar>(self: &Arc<Self>) -> Ldu<T> {
+    pub(super) fn allocate<T: Real, S: Real>(self: &Arc<Self>) -> Ldu<T, S> {
         Ldu {
-            lower: Csr::trusted(Arc::clone(&self.lower), vec![T::ZERO; self.lower.nnz()]),
-            upper: Csr::trusted(Arc::clone(&self.upper), vec![T::ZERO; self.upper.nnz()]),
+            lower: Csr::trusted(Arc::clone(&self.lower), vec![S::ZERO; self.lower.nnz()]),
+            upper: Csr::trusted(Arc::clone(&self.upper), vec![S::ZERO; self.upper.nnz()]),
             inverse: vec![T::ZERO; self.lower.nrows()],
             symbolic: Arc::clone(self),
             refactoring: self.down.scratch(),
@@ -51,10 +53,10 @@ impl LduSymbolic {
 
 /// The factor.
 #[derive(Debug)]
-pub(super) struct Ldu<T> {
+pub(super) struct Ldu<T, S> {
     pub(super) symbolic: Arc<LduSymbolic>,
-    pub(super) lower: Csr<T>,
-    pub(super) upper: Csr<T>,
+    pub(super) lower: Csr<S>,
+    pub(super) upper: Csr<S>,
     /// 1 / dᵢ.
     pub(super) inverse: Vec<T>,
     /// Progress of `refactor`, which runs along the plan of the forward sweep.
@@ -69,7 +71,7 @@ pub struct SweepScratch<T> {
     between: Vec<T>,
 }
 
-impl<T: Scalar> Ldu<T> {
+impl<T: Real, S: Real> Ldu<T, S> {
     pub(super) fn scratch(&self) -> SweepScratch<T> {
         SweepScratch {
             down: self.symbolic.down.scratch(),
@@ -111,7 +113,7 @@ impl<T: Scalar> Ldu<T> {
                 let mut sum = x[i];
                 for (&j, &l) in columns.iter().zip(values) {
                     // SAFETY: j < n by the pattern; the plan calls row j before row i.
-                    sum -= l * unsafe { y.read(j as usize) };
+                    sum -= T::from_f64(l.to_f64()) * unsafe { y.read(j as usize) };
                 }
                 // SAFETY: i < n; row i is called once, and whoever needs it is called later.
                 unsafe { y.write(i, sum) };
@@ -123,7 +125,7 @@ impl<T: Scalar> Ldu<T> {
                 let mut sum = unsafe { y.read(i) } * self.inverse[i];
                 for (&j, &u) in columns.iter().zip(values).rev() {
                     // SAFETY: j < n by the pattern; the plan calls row j before row i.
-                    sum -= u * unsafe { z.read(j as usize) };
+                    sum -= T::from_f64(u.to_f64()) * unsafe { z.read(j as usize) };
                 }
                 // SAFETY: i < n; row i is called once, and whoever needs it is called later.
                 unsafe { z.write(i, sum) };

@@ -1,15 +1,19 @@
-//! Preconditioners for matrices by rows on threads: none, Jacobi, IC(0), ILU(0).
+//! Preconditioners for matrices by rows on threads: none, Jacobi, and incomplete factors.
 //!
 //! Each is a [`Recipe`](crate::operator::Recipe) that analyzes a pattern once, factors any matrix of that pattern, and refactors
 //! in place without allocating. A bad pivot is an error that names the smallest such row.
 
-mod ic0;
-mod ilu0;
+mod eliminate;
+mod fill;
+pub(crate) mod form;
+mod incomplete;
 mod jacobi;
 mod ldu;
+pub mod threshold;
 
-pub use ic0::{Ic0, Ic0Factor, Ic0Symbolic};
-pub use ilu0::{Ilu0, Ilu0Factor, Ilu0Symbolic};
+pub(crate) use fill::bytes_by_rows;
+pub use form::{Form, Kind, Sums, Update};
+pub use incomplete::{Incomplete, IncompleteFactor, IncompleteSymbolic};
 pub use jacobi::{Jacobi, JacobiFactor, JacobiSymbolic};
 
 use crate::error::SetupError;

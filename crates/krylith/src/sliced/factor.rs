@@ -1,38 +1,38 @@
-//! IC(0) and ILU(0) in slices: M = (I + L) D (I + U) on the strips of A.
+//! Incomplete factors in slices: M = (I + L) D (I + U) on strips.
 //!
-//! The mathematics is that of `precond::ic0` and `precond::ilu0`, eight rows at a time: entry (k, m) of the row that a strip
+//! The mathematics is that of `precond::eliminate`, eight rows at a time: entry (k, m) of the row that a strip
 //! points to meets entry (i, m) of this row where the strips' columns agree, which is decided once for eight rows. Sums run in
 //! the order of positions, not of rows, so the factor equals the other one up to rounding.
 //!
-//! The backward sweep overwrites what the forward sweep left. Bytes of both: 69 a strip off the diagonal, and 40 a row.
+//! L and U may be stored in `f32`; D and all sums are `f64`. The backward sweep overwrites what the forward sweep left. Bytes of
+//! both: 69 a strip off the diagonal (37 in `f32`), and 40 a row.
 #![allow(unsafe_code)]
 
-use super::kernels::{self, Values, ValuesMut, Vector};
+use super::LANES;
+use super::kernels::{self, Task, ValuesMut, Vector};
+use super::lanes::Stored;
 use super::matrix::Sliced;
 use super::strips::SlicedPattern;
 use crate::error::{BackendError, SetupError};
+use crate::huge;
 use crate::matrix::Triangle;
 use crate::operator::LinearOperator;
+use crate::precond::{Form, Kind};
 use crate::schedule::{PlanScratch, Schedule, SlicePlan};
 use crate::space::{Threads, require_same};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-/// Which factor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Incomplete {
-    /// Incomplete Cholesky; the upper triangle of A is not read.
-    Ic0,
-    /// Incomplete LU.
-    Ilu0,
-}
-
-/// The factor.
+/// The factor, its triangles stored in `S`.
 #[derive(Debug)]
-pub struct SlicedFactor {
-    kind: Incomplete,
-    /// L, 1 / D and U.
-    values: Sliced,
+pub struct SlicedFactor<S = f64> {
+    form: Form,
+    pattern: Arc<SlicedPattern>,
+    lower: Vec<S>,
+    /// 1 / D.
+    diagonal: Vec<f64>,
+    upper: Vec<S>,
+    shift: f64,
     down: SlicePlan,
     up: SlicePlan,
     refactoring: PlanScratch,
@@ -45,16 +45,20 @@ pub struct SlicedScratch {
     up: PlanScratch,
 }
 
-impl SlicedFactor {
-    /// Plans for the sweeps on a team of `threads`, and room for the factor. IC(0) needs a symmetric pattern.
+impl<S: Stored> SlicedFactor<S> {
+    /// Plans for the sweeps on a team of `threads`, and room for the factor. A symmetric one needs a symmetric pattern; one that
+    /// keeps sums of columns is made by rows only.
     pub fn new(
         pattern: &Arc<SlicedPattern>,
-        kind: Incomplete,
+        form: Form,
         threads: usize,
         schedule: Schedule,
     ) -> Result<Self, SetupError> {
-        if kind == Incomplete::Ic0 && !pattern.is_symmetric() {
+        if form.kind == Kind::Cholesky && !pattern.is_symmetric() {
             return Err(SetupError::PatternNotSymmetric);
+        }
+        if form.transposed() {
+            return Err(BackendError::Unsupported { what: "sums of columns in slices" }.into());
         }
         let plan = |triangle: Triangle| {
             let strips = match triangle {
@@ -64,44 +68,59 @@ impl SlicedFactor {
             SlicePlan::new(&pattern.order.levels, triangle, threads, schedule, |slice| strips.needs(slice))
         };
         let (down, up) = (plan(Triangle::Lower), plan(Triangle::Upper));
-        Ok(SlicedFactor { kind, values: Sliced::for_factor(pattern), refactoring: down.scratch(), down, up })
+        Ok(SlicedFactor {
+            form,
+            pattern: Arc::clone(pattern),
+            lower: huge::zeros(pattern.lower.len() * LANES),
+            diagonal: huge::zeros(pattern.positions()),
+            upper: huge::zeros(pattern.upper.len() * LANES),
+            shift: 0.0,
+            refactoring: down.scratch(),
+            down,
+            up,
+        })
     }
 
-    /// The factor of a matrix of the same pattern object, in place; allocates nothing.
+    /// From the next `refactor` on the diagonal of A is enlarged by this multiple of the size of its rows.
+    pub fn set_shift(&mut self, shift: f64) {
+        self.shift = shift;
+    }
+
+    /// The factor of a matrix in the same order whose pattern is part of the factor's, in place; allocates nothing.
     pub fn refactor(&mut self, space: &Threads<f64>, a: &Sliced) -> Result<(), SetupError> {
-        if !Arc::ptr_eq(&a.pattern, &self.values.pattern) {
+        if !Arc::ptr_eq(&a.pattern.order, &self.pattern.order) {
             return Err(SetupError::PatternChanged);
         }
         let run = self.down.begin(&mut self.refactoring);
-        let pattern = &*a.pattern;
-        let a = a.values();
+        let (form, bad) = (self.form, AtomicUsize::new(usize::MAX));
+        let pattern = &*self.pattern;
+        let task = Task { pattern, a_pattern: &a.pattern, a: a.values(), form, shift: self.shift, bad: &bad };
         let f = ValuesMut {
-            lower: self.values.lower.as_mut_ptr(),
-            diagonal: self.values.diagonal.as_mut_ptr(),
-            upper: self.values.upper.as_mut_ptr(),
+            lower: self.lower.as_mut_ptr(),
+            diagonal: self.diagonal.as_mut_ptr(),
+            upper: self.upper.as_mut_ptr(),
         };
-        let (kind, bad) = (self.kind, AtomicUsize::new(usize::MAX));
         space.team().run(|member| {
-            let (a, f): (Values, ValuesMut) = (a, f);
+            let (task, f): (&Task<'_>, &ValuesMut<S>) = (&task, &f);
             run.go(&member, |slices| {
                 // SAFETY: the plan calls each slice once, after the slices its lower strips point to.
                 unsafe {
-                    match kind {
-                        Incomplete::Ic0 => kernels::eliminate_ic(pattern, a, f, slices, &bad),
-                        Incomplete::Ilu0 => kernels::eliminate_ilu(pattern, a, f, slices, &bad),
+                    match form.computes_both() {
+                        true => kernels::eliminate_both(task, *f, slices),
+                        false => kernels::eliminate_cholesky(task, *f, slices),
                     }
                 }
             });
-            if kind == Incomplete::Ic0 {
+            if form.kind == Kind::Cholesky {
                 member.barrier();
                 // SAFETY: every slice of U has one member; L is finished since the barrier.
-                unsafe { kernels::mirror(pattern, f, member.part(pattern.order.slices(), 64)) };
+                unsafe { kernels::mirror(pattern, *f, member.part(pattern.order.slices(), 64)) };
             }
         });
         match bad.into_inner() {
             usize::MAX => Ok(()),
             row => {
-                let value = self.values.diagonal[pattern.order.positions[row] as usize];
+                let value = self.diagonal[pattern.order.positions[row] as usize];
                 Err(SetupError::BadPivot { row, value })
             }
         }
@@ -109,17 +128,20 @@ impl SlicedFactor {
 
     /// Entries of the factor, as those of the other form count them.
     pub fn nnz(&self) -> usize {
-        let p = &self.values.pattern;
-        let n = p.source.nrows();
-        match self.kind {
-            Incomplete::Ic0 => n + (p.source.nnz() - n) / 2,
-            Incomplete::Ilu0 => p.source.nnz(),
+        let source = &self.pattern.source;
+        match self.form.kind {
+            Kind::Cholesky => source.nrows() + (source.nnz() - source.nrows()) / 2,
+            Kind::Lu => source.nnz(),
         }
     }
 
-    /// Bytes of the factor and its plans; the pattern is shared with A.
+    /// Bytes of the factor and its plans, the pattern not counted.
     pub fn bytes(&self) -> usize {
-        self.values.bytes() + self.down.bytes() + self.up.bytes()
+        size_of_val(self.lower.as_slice())
+            + size_of_val(self.diagonal.as_slice())
+            + size_of_val(self.upper.as_slice())
+            + self.down.bytes()
+            + self.up.bytes()
     }
 
     /// The plans of the forward and the backward sweep.
@@ -128,15 +150,15 @@ impl SlicedFactor {
     }
 }
 
-impl LinearOperator<Threads<f64>> for SlicedFactor {
+impl<S: Stored> LinearOperator<Threads<f64>> for SlicedFactor<S> {
     type Scratch = SlicedScratch;
 
     fn domain(&self) -> usize {
-        self.values.diagonal.len()
+        self.diagonal.len()
     }
 
     fn range(&self) -> usize {
-        self.values.diagonal.len()
+        self.diagonal.len()
     }
 
     fn scratch(&self, _: &Threads<f64>) -> Result<SlicedScratch, BackendError> {
@@ -155,17 +177,19 @@ impl LinearOperator<Threads<f64>> for SlicedFactor {
         require_same("z and the factor", &z.len(), &n)?;
         let (down, up) = (self.down.begin(&mut scratch.down), self.up.begin(&mut scratch.up));
         let z = Vector::new(z);
-        let (pattern, f) = (&*self.values.pattern, self.values.values());
+        let pattern = &*self.pattern;
         space.team().run(|member| {
-            let f: Values = f;
             down.go(&member, |slices| {
                 // SAFETY: lengths were checked; the plan calls each slice once, after the slices its lower strips point to.
-                unsafe { kernels::forward(&pattern.lower, f.lower, slices, x.as_ptr(), z.get()) };
+                unsafe { kernels::forward(&pattern.lower, self.lower.as_ptr(), slices, x.as_ptr(), z.get()) };
             });
             member.barrier();
             up.go(&member, |slices| {
                 // SAFETY: as above for the upper strips; the forward sweep ended at the barrier.
-                unsafe { kernels::backward(&pattern.upper, f.upper, f.diagonal, slices, z.get()) };
+                unsafe {
+                    let (upper, inverse) = (self.upper.as_ptr(), self.diagonal.as_ptr());
+                    kernels::backward(&pattern.upper, upper, inverse, slices, z.get());
+                }
             });
         });
         Ok(())

@@ -46,7 +46,77 @@ pub(super) trait Lanes: Copy {
     /// # Safety
     /// The processor has the instructions.
     unsafe fn splat(a: f64) -> Self::Pack;
+
+    /// Eight narrow numbers from memory, widened.
+    ///
+    /// # Safety
+    /// As [`load`](Self::load).
+    unsafe fn load_narrow(from: *const f32) -> Self::Pack;
+
+    /// Narrow numbers of the lanes in the mask, widened.
+    ///
+    /// # Safety
+    /// As [`load_some`](Self::load_some).
+    unsafe fn load_some_narrow(mask: u8, from: *const f32) -> Self::Pack;
+
+    /// Eight numbers to memory, rounded to the nearest narrow ones.
+    ///
+    /// # Safety
+    /// As [`store`](Self::store).
+    unsafe fn store_narrow(to: *mut f32, pack: Self::Pack);
 }
+
+/// How the entries of a factor are stored: `f64` or `f32`.
+pub trait Stored: sealed::Access {}
+
+impl Stored for f64 {}
+impl Stored for f32 {}
+
+pub(super) mod sealed {
+    use super::Lanes;
+
+    /// Access to stored numbers through lanes.
+    #[allow(private_interfaces, private_bounds, reason = "nobody outside can name or implement this")]
+    pub trait Access: crate::scalar::Real + crate::huge::Zero {
+        /// # Safety
+        /// As `Lanes::load`.
+        unsafe fn load<L: Lanes>(from: *const Self) -> L::Pack;
+        /// # Safety
+        /// As `Lanes::load_some`.
+        unsafe fn load_some<L: Lanes>(mask: u8, from: *const Self) -> L::Pack;
+        /// # Safety
+        /// As `Lanes::store`.
+        unsafe fn store<L: Lanes>(to: *mut Self, pack: L::Pack);
+    }
+}
+
+macro_rules! access {
+    ($t:ty, $load:ident, $load_some:ident, $store:ident) => {
+        #[allow(private_interfaces, private_bounds, reason = "as above")]
+        impl sealed::Access for $t {
+            #[inline(always)]
+            unsafe fn load<L: Lanes>(from: *const $t) -> L::Pack {
+                // SAFETY: by the caller's promise.
+                unsafe { L::$load(from) }
+            }
+
+            #[inline(always)]
+            unsafe fn load_some<L: Lanes>(mask: u8, from: *const $t) -> L::Pack {
+                // SAFETY: by the caller's promise.
+                unsafe { L::$load_some(mask, from) }
+            }
+
+            #[inline(always)]
+            unsafe fn store<L: Lanes>(to: *mut $t, pack: L::Pack) {
+                // SAFETY: by the caller's promise.
+                unsafe { L::$store(to, pack) }
+            }
+        }
+    };
+}
+
+access!(f64, load, load_some, store);
+access!(f32, load_narrow, load_some_narrow, store_narrow);
 
 /// Any processor.
 #[derive(Clone, Copy)]
@@ -100,6 +170,28 @@ impl Lanes for Plain {
     #[inline(always)]
     unsafe fn splat(a: f64) -> Self::Pack {
         [a; LANES]
+    }
+
+    #[inline(always)]
+    unsafe fn load_narrow(from: *const f32) -> Self::Pack {
+        // SAFETY: by the caller's promise.
+        unsafe { from.cast::<[f32; LANES]>().read_unaligned() }.map(f64::from)
+    }
+
+    #[inline(always)]
+    unsafe fn load_some_narrow(mask: u8, from: *const f32) -> Self::Pack {
+        if mask == u8::MAX {
+            // SAFETY: all lanes may be read.
+            return unsafe { Self::load_narrow(from) };
+        }
+        // SAFETY: only lanes in the mask are read; the pointer of the others may be anywhere and is not used.
+        each(|l| if mask >> l & 1 == 1 { f64::from(unsafe { *from.wrapping_add(l) }) } else { 0.0 })
+    }
+
+    #[inline(always)]
+    unsafe fn store_narrow(to: *mut f32, pack: Self::Pack) {
+        // SAFETY: by the caller's promise.
+        unsafe { to.cast::<[f32; LANES]>().write_unaligned(pack.map(|v| v as f32)) }
     }
 }
 
@@ -159,6 +251,24 @@ mod x86 {
             // SAFETY: by the caller's promise.
             unsafe { _mm512_set1_pd(a) }
         }
+
+        #[inline(always)]
+        unsafe fn load_narrow(from: *const f32) -> __m512d {
+            // SAFETY: by the caller's promise.
+            unsafe { _mm512_cvtps_pd(_mm256_loadu_ps(from)) }
+        }
+
+        #[inline(always)]
+        unsafe fn load_some_narrow(mask: u8, from: *const f32) -> __m512d {
+            // SAFETY: memory and instructions by the caller's promise; a masked load touches the lanes in the mask only.
+            unsafe { _mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask, from)) }
+        }
+
+        #[inline(always)]
+        unsafe fn store_narrow(to: *mut f32, pack: __m512d) {
+            // SAFETY: by the caller's promise.
+            unsafe { _mm256_storeu_ps(to, _mm512_cvtpd_ps(pack)) }
+        }
     }
 
     /// AVX2: two times four lanes.
@@ -173,6 +283,21 @@ mod x86 {
             let mut l = 0;
             while l < 4 {
                 masks[m][l] = -((m as i64 >> l) & 1);
+                l += 1;
+            }
+            m += 1;
+        }
+        masks
+    };
+
+    /// The same for lanes of 32 bits.
+    const NARROW_MASKS: [[i32; 4]; 16] = {
+        let mut masks = [[0i32; 4]; 16];
+        let mut m = 0;
+        while m < 16 {
+            let mut l = 0;
+            while l < 4 {
+                masks[m][l] = MASKS[m][l] as i32;
                 l += 1;
             }
             m += 1;
@@ -234,6 +359,36 @@ mod x86 {
         unsafe fn splat(a: f64) -> Self::Pack {
             // SAFETY: by the caller's promise.
             unsafe { (_mm256_set1_pd(a), _mm256_set1_pd(a)) }
+        }
+
+        #[inline(always)]
+        unsafe fn load_narrow(from: *const f32) -> Self::Pack {
+            // SAFETY: by the caller's promise.
+            unsafe { (_mm256_cvtps_pd(_mm_loadu_ps(from)), _mm256_cvtps_pd(_mm_loadu_ps(from.add(4)))) }
+        }
+
+        #[inline(always)]
+        unsafe fn load_some_narrow(mask: u8, from: *const f32) -> Self::Pack {
+            if mask == u8::MAX {
+                // SAFETY: by the caller's promise.
+                return unsafe { Self::load_narrow(from) };
+            }
+            // SAFETY: memory by the caller's promise; a masked load touches the lanes in the mask only.
+            unsafe {
+                let low = _mm_loadu_si128(NARROW_MASKS[usize::from(mask & 15)].as_ptr().cast());
+                let high = _mm_loadu_si128(NARROW_MASKS[usize::from(mask >> 4)].as_ptr().cast());
+                let (a, b) = (_mm_maskload_ps(from, low), _mm_maskload_ps(from.wrapping_add(4), high));
+                (_mm256_cvtps_pd(a), _mm256_cvtps_pd(b))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn store_narrow(to: *mut f32, pack: Self::Pack) {
+            // SAFETY: by the caller's promise.
+            unsafe {
+                _mm_storeu_ps(to, _mm256_cvtpd_ps(pack.0));
+                _mm_storeu_ps(to.add(4), _mm256_cvtpd_ps(pack.1));
+            }
         }
     }
 }

@@ -44,17 +44,12 @@ impl Sliced {
     /// All zero.
     pub fn zeros(pattern: &Arc<SlicedPattern>) -> Self {
         let (lower, upper) = (huge::zeros(pattern.lower.len()), huge::zeros(pattern.upper.len()));
-        Sliced { uniform: Uniform { lower, upper, holds: false }, ..Self::for_factor(pattern) }
-    }
-
-    /// The same for a factor, which is not multiplied with.
-    pub(super) fn for_factor(pattern: &Arc<SlicedPattern>) -> Self {
         Sliced {
             pattern: Arc::clone(pattern),
             lower: huge::zeros(pattern.lower.len() * LANES),
             diagonal: huge::zeros(pattern.positions()),
             upper: huge::zeros(pattern.upper.len() * LANES),
-            uniform: Uniform { lower: Vec::new(), upper: Vec::new(), holds: false },
+            uniform: Uniform { lower, upper, holds: false },
             fingerprint: None,
         }
     }

@@ -103,7 +103,7 @@ pub enum NotSliced {
 #[derive(Debug)]
 pub struct SlicedPattern {
     pub(super) source: Arc<Pattern>,
-    pub(super) order: LevelOrder,
+    pub(super) order: Arc<LevelOrder>,
     pub(super) lower: Strips,
     pub(super) upper: Strips,
     /// For every entry of the source its place among the values of its side, counted from `bases` of its position; unused for
@@ -142,7 +142,22 @@ impl SlicedPattern {
         let Some(order) = LevelOrder::new(source, (n as f64 * most_positions) as usize) else {
             return Err(NotSliced::SmallWavefronts);
         };
-        let entries = source.nnz() - n;
+        Self::cut_along(source, Arc::new(order), most_places)
+    }
+
+    /// The same for a pattern that is part of this one, in the same order: that of A where this one is a factor's.
+    pub(crate) fn part(&self, source: &Arc<Pattern>) -> Result<Self, NotSliced> {
+        self.part_with(source, MOST_PLACES)
+    }
+
+    pub(super) fn part_with(&self, source: &Arc<Pattern>, most_places: f64) -> Result<Self, NotSliced> {
+        require_diagonal(source).map_err(NotSliced::Unfit)?;
+        debug_assert_eq!(source.nrows(), self.rows());
+        Self::cut_along(source, Arc::clone(&self.order), most_places)
+    }
+
+    fn cut_along(source: &Arc<Pattern>, order: Arc<LevelOrder>, most_places: f64) -> Result<Self, NotSliced> {
+        let entries = source.nnz() - source.nrows();
         let mut places: Vec<u32> = huge::zeros(source.nnz());
         let tasks = cut(source, &order, &mut places, 2.0 * most_places).ok_or(NotSliced::Scattered)?;
         let strips: usize = tasks.iter().map(|t| t.lower.len() + t.upper.len()).sum();
@@ -151,15 +166,8 @@ impl SlicedPattern {
             return Err(NotSliced::Scattered);
         }
         let ([lower, upper], bases) = join(tasks);
-        let mut pattern = SlicedPattern {
-            source: Arc::clone(source),
-            order,
-            lower,
-            upper,
-            places,
-            bases,
-            symmetric: false,
-        };
+        let source = Arc::clone(source);
+        let mut pattern = SlicedPattern { source, order, lower, upper, places, bases, symmetric: false };
         pattern.symmetric = pattern.finds_symmetry();
         Ok(pattern)
     }
@@ -201,9 +209,15 @@ impl SlicedPattern {
         8 * (self.lower.len() + self.upper.len())
     }
 
-    /// Bytes that the values of a factor on this pattern take.
-    pub fn bytes_of_values(&self) -> usize {
-        8 * ((self.lower.len() + self.upper.len()) * LANES + self.positions())
+    /// Bytes that the values of a factor on this pattern take, if those off the diagonal have this many each.
+    pub fn bytes_of_values(&self, number: usize) -> usize {
+        number * (self.lower.len() + self.upper.len()) * LANES + 8 * self.positions()
+    }
+
+    /// Bytes held besides another one in the same order.
+    pub(crate) fn bytes_besides(&self, other: &Self) -> usize {
+        debug_assert!(Arc::ptr_eq(&self.order, &other.order));
+        self.bytes() - self.order.bytes()
     }
 
     /// In a few words, for reports.

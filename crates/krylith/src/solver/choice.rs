@@ -1,5 +1,6 @@
 //! Methods and preconditioners by name: the one list that the command and other languages share.
 
+use crate::precond::{Incomplete, Sums};
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
 use thiserror::Error;
@@ -45,8 +46,19 @@ pub enum Layout {
     Rows,
 }
 
+/// In which numbers a solve computes. The answer is `f64` and certified in it, whichever is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Precision {
+    /// `f64` throughout.
+    #[default]
+    F64,
+    /// The triangles of incomplete factors are stored in `f32`: fewer bytes an iteration.
+    Mixed,
+}
+
 /// A preconditioner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Preconditioning {
     /// Chosen from the matrix.
@@ -55,11 +67,37 @@ pub enum Preconditioning {
     None,
     /// The diagonal.
     Jacobi,
-    /// Incomplete Cholesky without fill.
-    Ic0,
-    /// Incomplete LU without fill.
-    Ilu0,
+    /// Incomplete Cholesky with this level of fill.
+    Ic(usize),
+    /// Modified incomplete Cholesky with this level of fill and relaxation ω.
+    Mic(usize, f64),
+    /// Incomplete Cholesky that updates the diagonal only.
+    Dic,
+    /// Incomplete LU with this level of fill.
+    Ilu(usize),
+    /// Modified incomplete LU with this level of fill and relaxation ω.
+    Milu(usize, f64, Sums),
+    /// Incomplete LU that updates the diagonal only.
+    Dilu,
 }
+
+impl Preconditioning {
+    /// The recipe of an incomplete factor with levels of fill.
+    pub fn incomplete(self) -> Option<Incomplete> {
+        Some(match self {
+            Preconditioning::Ic(level) => Incomplete::ic(level),
+            Preconditioning::Ilu(level) => Incomplete::ilu(level),
+            Preconditioning::Mic(level, omega) => Incomplete::mic(level, omega),
+            Preconditioning::Milu(level, omega, sums) => Incomplete::milu(level, omega, sums),
+            Preconditioning::Dic => Incomplete::dic(),
+            Preconditioning::Dilu => Incomplete::dilu(),
+            _ => return None,
+        })
+    }
+}
+
+/// What `mic0` and `milu0` take for ω.
+const OMEGA: f64 = 1.0;
 
 /// The restart of GMRES unless another is given.
 const RESTART: usize = 30;
@@ -105,32 +143,109 @@ impl Display for Method {
     }
 }
 
+/// Names of preconditioners, as an error lists them.
+const KNOWN: &str = "auto, none, jacobi, ic0, ic(K), mic0, mic(K), mic(K,OMEGA), dic, ilu0, ilu(K), milu0, milu(K), \
+                     milu(K,OMEGA), milu0-columns, milu-columns(K), milu-columns(K,OMEGA), dilu";
+
 impl FromStr for Preconditioning {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
-        match name {
-            "auto" => Ok(Preconditioning::Auto),
-            "none" => Ok(Preconditioning::None),
-            "jacobi" => Ok(Preconditioning::Jacobi),
-            "ic0" | "ic(0)" => Ok(Preconditioning::Ic0),
-            "ilu0" | "ilu(0)" => Ok(Preconditioning::Ilu0),
-            _ => {
-                let known = "auto, none, jacobi, ic0, ilu0";
-                Err(UnknownName { what: "preconditioner", name: name.into(), known })
-            }
-        }
+        parse(name).ok_or_else(|| UnknownName { what: "preconditioner", name: name.into(), known: KNOWN })
     }
+}
+
+/// A name with numbers in parentheses.
+fn parse(text: &str) -> Option<Preconditioning> {
+    use Preconditioning as P;
+    let (name, numbers) = match text.split_once('(') {
+        Some((name, rest)) => (name, rest.strip_suffix(')')?.split(',').map(str::trim).collect()),
+        None => (text, Vec::new()),
+    };
+    let level = || numbers[0].parse::<usize>().ok();
+    let omega = || match numbers.get(1) {
+        Some(text) => text.parse::<f64>().ok().filter(|omega| (0.0..=1.0).contains(omega)),
+        None => Some(OMEGA),
+    };
+    Some(match (name, numbers.len()) {
+        ("auto", 0) => P::Auto,
+        ("none", 0) => P::None,
+        ("jacobi", 0) => P::Jacobi,
+        ("ic0", 0) => P::Ic(0),
+        ("ic", 1) => P::Ic(level()?),
+        ("mic0", 0) => P::Mic(0, OMEGA),
+        ("mic", 1 | 2) => P::Mic(level()?, omega()?),
+        ("dic", 0) => P::Dic,
+        ("ilu0", 0) => P::Ilu(0),
+        ("ilu", 1) => P::Ilu(level()?),
+        ("milu0", 0) => P::Milu(0, OMEGA, Sums::Rows),
+        ("milu", 1 | 2) => P::Milu(level()?, omega()?, Sums::Rows),
+        ("milu0-columns", 0) => P::Milu(0, OMEGA, Sums::Columns),
+        ("milu-columns", 1 | 2) => P::Milu(level()?, omega()?, Sums::Columns),
+        ("dilu", 0) => P::Dilu,
+        _ => return None,
+    })
 }
 
 impl Display for Preconditioning {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Preconditioning::Auto => "auto",
-            Preconditioning::None => "none",
-            Preconditioning::Jacobi => "jacobi",
-            Preconditioning::Ic0 => "ic0",
-            Preconditioning::Ilu0 => "ilu0",
-        })
+        use Preconditioning as P;
+        match *self {
+            P::Auto => f.write_str("auto"),
+            P::None => f.write_str("none"),
+            P::Jacobi => f.write_str("jacobi"),
+            P::Ic(level) => levelled(f, "ic", "", level, OMEGA),
+            P::Mic(level, omega) => levelled(f, "mic", "", level, omega),
+            P::Dic => f.write_str("dic"),
+            P::Ilu(level) => levelled(f, "ilu", "", level, OMEGA),
+            P::Milu(level, omega, Sums::Rows) => levelled(f, "milu", "", level, omega),
+            P::Milu(level, omega, Sums::Columns) => levelled(f, "milu", "-columns", level, omega),
+            P::Dilu => f.write_str("dilu"),
+        }
+    }
+}
+
+/// `ic0`, `ic(2)`, `mic(2,0.9)`.
+fn levelled(f: &mut Formatter<'_>, name: &str, ending: &str, level: usize, omega: f64) -> std::fmt::Result {
+    match (level, omega) {
+        (0, OMEGA) => write!(f, "{name}0{ending}"),
+        (level, OMEGA) => write!(f, "{name}{ending}({level})"),
+        (level, omega) => write!(f, "{name}{ending}({level},{omega})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        let names = [
+            "auto",
+            "none",
+            "jacobi",
+            "ic0",
+            "ic(3)",
+            "mic0",
+            "mic(2)",
+            "mic(0,0.95)",
+            "dic",
+            "ilu0",
+            "ilu(12)",
+            "milu0",
+            "milu(1,0.5)",
+            "milu0-columns",
+            "milu-columns(3)",
+            "milu-columns(0,0.5)",
+            "dilu",
+        ];
+        for name in names {
+            assert_eq!(name.parse::<Preconditioning>().unwrap().to_string(), name);
+        }
+        for wrong in
+            ["", "ic", "ic()", "ic(-1)", "ic(1", "ic(1)x", "mic(0,2)", "mic(0,nan)", "ilu(1,2)", "Ic0"]
+        {
+            assert!(wrong.parse::<Preconditioning>().is_err(), "{wrong}");
+        }
     }
 }

@@ -5,17 +5,19 @@
 //! one depends on the pattern alone, never on the number of threads, so results do not either.
 
 use super::Solver;
-use super::choice::{Layout, Method, Preconditioning};
+use super::choice::{Layout, Method, Precision, Preconditioning};
 use super::memory::Memory;
-use crate::error::{SetupError, SolveError};
+use super::recover::find_shift;
+use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::{BiCgStab, Cg, Fgmres, Finish, Gmres, Minres, System};
-use crate::matrix::Csr;
+use crate::matrix::{Csr, Pattern};
 use crate::observe::Observer;
 use crate::operator::{DynPreconditioner, Identity, LinearOperator, Preconditioner, Recipe, Symbolic};
-use crate::precond::{Ic0, Ilu0, Jacobi};
-use crate::report::Seconds;
-use crate::schedule::Plan;
-use crate::sliced::{Incomplete, NotSliced, Sliced, SlicedFactor, SlicedPattern};
+use crate::precond::{Form, Incomplete, IncompleteFactor, IncompleteSymbolic, Jacobi, Kind};
+use crate::report::{Recovery, Seconds};
+use crate::scalar::Real;
+use crate::schedule::SlicePlan;
+use crate::sliced::{NotSliced, Sliced, SlicedFactor, SlicedPattern, SlicedScratch, Stored};
 use crate::space::{Space as _, Threads};
 use crate::stop::StoppingCriterion;
 use std::any::Any;
@@ -31,6 +33,8 @@ pub(super) struct Told {
     pub(super) kind: Preconditioning,
     pub(super) nnz: usize,
     pub(super) bytes: usize,
+    /// What the diagonal was enlarged by.
+    pub(super) shift: f64,
     pub(super) schedule: Option<[String; 2]>,
     pub(super) layout: String,
     /// Bytes of everything that a solve holds besides A, b and x: foreseen from the pattern, and held.
@@ -95,8 +99,8 @@ pub(super) struct Rows<A: LinearOperator<Space>> {
 pub(super) struct Slices {
     pattern: Arc<SlicedPattern>,
     a: Sliced,
-    m: SlicedFactor,
-    workspace: Workspace<Sliced, SlicedFactor>,
+    m: AnySliced,
+    workspace: Workspace<Sliced, AnySliced>,
     b: Vec<f64>,
     x: Vec<f64>,
 }
@@ -111,20 +115,22 @@ pub(super) struct Site<'a, A> {
 }
 
 impl<A: LinearOperator<Space> + 'static> Engine<A> {
-    /// Analyzes and factors, adding up the seconds.
+    /// Analyzes and factors, adding up the seconds; what fails on the way and is mended is told.
     pub(super) fn new(
         site: &Site<'_, A>,
         kind: Preconditioning,
-        seconds: &mut Seconds,
+        log: &mut Log,
     ) -> Result<(Self, Told), SolveError> {
-        let incomplete = match kind {
-            Preconditioning::Ic0 => Incomplete::Ic0,
-            Preconditioning::Ilu0 => Incomplete::Ilu0,
-            _ => return Self::rows(site, kind, "", seconds),
-        };
-        match analyzing(seconds, || site.slices(incomplete))? {
-            Ok(pattern) => Slices::build(site, Arc::new(pattern), incomplete, kind, seconds),
-            Err(why) => Self::rows(site, kind, &why, seconds),
+        let Some(recipe) = kind.incomplete() else { return Self::diagonal(site, kind, log) };
+        let recipe =
+            Incomplete { schedule: site.options.schedule, max_bytes: site.options.max_bytes, ..recipe };
+        let pattern = analyzing(&mut log.seconds, || recipe.pattern(site.matrix.pattern()))?;
+        let narrow = site.options.precision == Precision::Mixed;
+        match analyzing(&mut log.seconds, || site.slices(recipe.form, &pattern))? {
+            Ok(found) if narrow => Slices::build::<f32, A>(site, found, recipe.form, kind, log),
+            Ok(found) => Slices::build::<f64, A>(site, found, recipe.form, kind, log),
+            Err(why) if narrow => Self::rows::<f32>(site, &recipe, &pattern, kind, &why, log),
+            Err(why) => Self::rows::<f64>(site, &recipe, &pattern, kind, &why, log),
         }
     }
 
@@ -137,6 +143,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
             kind: Preconditioning::None,
             nnz: 0,
             bytes: 0,
+            shift: 0.0,
             schedule: None,
             layout: "rows as given".into(),
             predicted: bytes,
@@ -145,54 +152,83 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
         Ok((Engine::Rows(Box::new(Rows { m, workspace })), told))
     }
 
-    fn rows(
+    /// None or the diagonal.
+    fn diagonal(
         site: &Site<'_, A>,
         kind: Preconditioning,
-        why_rows: &str,
-        seconds: &mut Seconds,
+        log: &mut Log,
     ) -> Result<(Self, Told), SolveError> {
         let Site { space, matrix, .. } = *site;
-        let schedule = site.options.schedule;
-        let why = |(down, up): (&Plan, &Plan)| Some([down.why().to_owned(), up.why().to_owned()]);
-        let n = matrix.nrows();
-        let memory = Memory::by_rows(matrix.pattern(), why_rows);
-        let (m, nnz, bytes, schedule) = match kind {
-            Preconditioning::None | Preconditioning::Auto => {
-                return Self::without(space, site.a, site.method);
-            }
-            Preconditioning::Jacobi => {
-                let f = timed(&Jacobi, space, matrix, seconds)?;
-                let bytes = f.bytes();
-                (Factor::new(f), n, bytes, None)
-            }
-            Preconditioning::Ic0 => {
-                let f = timed(&Ic0 { schedule }, space, matrix, seconds)?;
-                let (nnz, bytes, plans) = (f.nnz(), f.bytes(), why(f.plans()));
-                (Factor::new(f), nnz, bytes, plans)
-            }
-            Preconditioning::Ilu0 => {
-                let f = timed(&Ilu0 { schedule }, space, matrix, seconds)?;
-                let (nnz, bytes, plans) = (f.nnz(), f.bytes(), why(f.plans()));
-                (Factor::new(f), nnz, bytes, plans)
-            }
-        };
+        if kind != Preconditioning::Jacobi {
+            return Self::without(space, site.a, site.method);
+        }
+        let forgiving = log.forgiving;
+        let symbolic = analyzing(&mut log.seconds, || Jacobi { forgiving }.analyze(space, matrix))?;
+        let f = factoring(&mut log.seconds, || symbolic.factor(space, matrix))?;
+        let (bytes, m) = (f.bytes(), Factor::new(f));
         let workspace = Workspace::new(site.method, System { space, a: site.a, m: &m })?;
-        let (layout, factor, vectors) = match kind {
-            Preconditioning::Jacobi => ("rows as given".into(), 8 * n, 8 * n * (site.method.vectors() + 2)),
-            _ => (memory.layout.clone(), memory.factor, memory.vectors(site.method)),
+        let n = matrix.nrows();
+        let vectors = 8 * n * (site.method.vectors() + 2);
+        let told = Told {
+            kind,
+            nnz: n,
+            bytes,
+            shift: 0.0,
+            schedule: None,
+            layout: "rows as given".into(),
+            predicted: 8 * n + vectors,
+            held: bytes + vectors,
         };
-        let (predicted, held) = (factor + vectors, bytes + vectors);
-        let told = Told { kind, nnz, bytes, schedule, layout, predicted, held };
         Ok((Engine::Rows(Box::new(Rows { m, workspace })), told))
     }
 
-    /// Takes over the values of a matrix of the same pattern; allocates nothing.
-    pub(super) fn refactor(&mut self, space: &Space, matrix: &Csr<f64>) -> Result<(), SetupError> {
+    /// An incomplete factor by rows, stored in `S`.
+    fn rows<S: Real>(
+        site: &Site<'_, A>,
+        recipe: &Incomplete,
+        pattern: &Arc<Pattern>,
+        kind: Preconditioning,
+        why: &str,
+        log: &mut Log,
+    ) -> Result<(Self, Told), SolveError> {
+        let Site { space, matrix, options, .. } = *site;
+        let (threads, source) = (space.threads(), matrix.pattern());
+        let symbolic = analyzing(&mut log.seconds, || {
+            IncompleteSymbolic::on(recipe.form, source, pattern, threads, recipe.schedule)
+        })?;
+        let mut f: IncompleteFactor<f64, S> = symbolic.allocate();
+        let attempt = |shift| {
+            f.set_shift(shift);
+            f.refactor(space, matrix)
+        };
+        let shift = log.factor(options.recover, kind, 0.0, attempt)?;
+        let (nnz, bytes) = (f.nnz(), f.bytes());
+        let (down, up) = f.plans();
+        let schedule = Some([down.why().to_owned(), up.why().to_owned()]);
+        let m = Factor::new(f);
+        let workspace = Workspace::new(site.method, System { space, a: site.a, m: &m })?;
+        let memory = Memory::by_rows(pattern, why, size_of::<S>());
+        let vectors = memory.vectors(site.method);
+        let (predicted, held) = (memory.factor + vectors, bytes + vectors);
+        let told = Told { kind, nnz, bytes, shift, schedule, layout: memory.layout, predicted, held };
+        Ok((Engine::Rows(Box::new(Rows { m, workspace })), told))
+    }
+
+    /// Takes over the values of a matrix of the same pattern, with this shift; allocates nothing.
+    pub(super) fn refactor(
+        &mut self,
+        space: &Space,
+        matrix: &Csr<f64>,
+        shift: f64,
+    ) -> Result<(), SetupError> {
         match self {
-            Engine::Rows(rows) => rows.m.refactor(space, matrix),
+            Engine::Rows(rows) => {
+                rows.m.set_shift(shift);
+                rows.m.refactor(space, matrix)
+            }
             Engine::Slices(slices) => {
                 slices.a.set(space, matrix)?;
-                slices.m.refactor(space, &slices.a)
+                slices.m.refactor(space, &slices.a, shift)
             }
         }
     }
@@ -244,58 +280,185 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
     }
 }
 
+/// A in slices, and where its factor has its entries: the same, unless there is fill.
+pub(super) struct InSlices {
+    of_a: Arc<SlicedPattern>,
+    of_factor: Arc<SlicedPattern>,
+}
+
 impl<A: 'static> Site<'_, A> {
-    /// Slices for this factor of this matrix, or why not.
-    fn slices(&self, incomplete: Incomplete) -> Result<Result<SlicedPattern, String>, SetupError> {
+    /// Slices for a factor of this form on this pattern, or why not.
+    fn slices(&self, form: Form, pattern: &Arc<Pattern>) -> Result<Result<InSlices, String>, SetupError> {
         let no = |why: &str| Ok(Err(why.into()));
         if self.options.layout == Layout::Rows {
             return no("as asked");
+        }
+        if form.transposed() {
+            return no("sums of columns are kept");
         }
         let Some(a) = as_matrix(self.a) else { return no("A is not a matrix") };
         if !Arc::ptr_eq(a.pattern(), self.matrix.pattern()) {
             return no("the preconditioner is made from another matrix");
         }
-        match SlicedPattern::find(a.pattern()) {
-            Ok(pattern) if incomplete == Incomplete::Ic0 && !pattern.is_symmetric() => {
-                no("the pattern is not symmetric")
+        let found = match SlicedPattern::find(pattern) {
+            Ok(found) if form.kind == Kind::Cholesky && !found.is_symmetric() => {
+                return no("the pattern is not symmetric");
             }
-            Err(NotSliced::Unfit(error)) => Err(error),
-            found => Ok(found.map_err(|why| why.to_string())),
+            Ok(found) => Arc::new(found),
+            Err(NotSliced::Unfit(error)) => return Err(error),
+            Err(why) => return Ok(Err(why.to_string())),
+        };
+        if Arc::ptr_eq(a.pattern(), pattern) {
+            return Ok(Ok(InSlices { of_a: Arc::clone(&found), of_factor: found }));
+        }
+        match found.part(a.pattern()) {
+            Ok(of_a) => Ok(Ok(InSlices { of_a: Arc::new(of_a), of_factor: found })),
+            Err(NotSliced::Unfit(SetupError::MissingDiagonal { .. })) => no("the diagonal is not full"),
+            Err(why) => no(&format!("of A in the order of its factor {why}")),
         }
     }
 }
 
 impl Slices {
-    fn build<A: LinearOperator<Space>>(
+    fn build<S: Stored, A: LinearOperator<Space>>(
         site: &Site<'_, A>,
-        pattern: Arc<SlicedPattern>,
-        incomplete: Incomplete,
+        found: InSlices,
+        form: Form,
         kind: Preconditioning,
-        seconds: &mut Seconds,
-    ) -> Result<(Engine<A>, Told), SolveError> {
+        log: &mut Log,
+    ) -> Result<(Engine<A>, Told), SolveError>
+    where
+        AnySliced: From<SlicedFactor<S>>,
+    {
         let Site { space, options, .. } = *site;
-        let plan = || SlicedFactor::new(&pattern, incomplete, space.threads(), options.schedule);
-        let mut m = analyzing(seconds, plan)?;
-        let a = factoring(seconds, || {
-            let mut a = Sliced::zeros(&pattern);
-            a.set(space, site.matrix)?;
-            m.refactor(space, &a).map(|()| a)
+        let InSlices { of_a, of_factor } = found;
+        let plan = || SlicedFactor::<S>::new(&of_factor, form, space.threads(), options.schedule);
+        let mut m = AnySliced::from(analyzing(&mut log.seconds, plan)?);
+        let a = factoring(&mut log.seconds, || {
+            let mut a = Sliced::zeros(&of_a);
+            a.set(space, site.matrix).map(|()| a)
         })?;
-        let n = pattern.positions();
+        let shift = log.factor(options.recover, kind, 0.0, |shift| m.refactor(space, &a, shift))?;
+        let n = of_a.positions();
         let workspace = Workspace::new(site.method, System { space, a: &a, m: &m })?;
         let (b, x) = (space.zeros(&n)?, space.zeros(&n)?);
-        let memory = Memory::in_slices(&pattern);
+        let memory = Memory::in_slices(&of_a, &of_factor, size_of::<S>());
         let vectors = memory.vectors(site.method);
+        let extra = if Arc::ptr_eq(&of_a, &of_factor) { 0 } else { of_factor.bytes_besides(&of_a) };
         let told = Told {
             kind,
             nnz: m.nnz(),
-            bytes: m.bytes(),
+            bytes: m.bytes() + extra,
+            shift,
             schedule: Some(m.plans().map(|plan| plan.why().to_owned())),
             predicted: memory.copy + memory.factor + vectors,
-            held: pattern.bytes() + a.bytes() + m.bytes() + vectors,
+            held: of_a.bytes() + extra + a.bytes() + m.bytes() + vectors,
             layout: memory.layout,
         };
-        Ok((Engine::Slices(Box::new(Slices { pattern, a, m, workspace, b, x })), told))
+        Ok((Engine::Slices(Box::new(Slices { pattern: of_a, a, m, workspace, b, x })), told))
+    }
+}
+
+/// A factor in slices, wide or narrow.
+pub(super) enum AnySliced {
+    Wide(SlicedFactor<f64>),
+    Narrow(SlicedFactor<f32>),
+}
+
+impl From<SlicedFactor<f64>> for AnySliced {
+    fn from(m: SlicedFactor<f64>) -> Self {
+        AnySliced::Wide(m)
+    }
+}
+
+impl From<SlicedFactor<f32>> for AnySliced {
+    fn from(m: SlicedFactor<f32>) -> Self {
+        AnySliced::Narrow(m)
+    }
+}
+
+/// The same for either.
+macro_rules! either {
+    ($self:expr, $m:ident => $body:expr) => {
+        match $self {
+            AnySliced::Wide($m) => $body,
+            AnySliced::Narrow($m) => $body,
+        }
+    };
+}
+
+impl AnySliced {
+    fn refactor(&mut self, space: &Space, a: &Sliced, shift: f64) -> Result<(), SetupError> {
+        either!(self, m => {
+            m.set_shift(shift);
+            m.refactor(space, a)
+        })
+    }
+
+    fn nnz(&self) -> usize {
+        either!(self, m => m.nnz())
+    }
+
+    fn bytes(&self) -> usize {
+        either!(self, m => m.bytes())
+    }
+
+    fn plans(&self) -> [&SlicePlan; 2] {
+        either!(self, m => m.plans())
+    }
+}
+
+impl LinearOperator<Space> for AnySliced {
+    type Scratch = SlicedScratch;
+
+    fn domain(&self) -> usize {
+        either!(self, m => m.domain())
+    }
+
+    fn range(&self) -> usize {
+        either!(self, m => m.range())
+    }
+
+    fn scratch(&self, space: &Space) -> Result<SlicedScratch, BackendError> {
+        either!(self, m => m.scratch(space))
+    }
+
+    fn apply(
+        &self,
+        space: &Space,
+        x: &Vec<f64>,
+        z: &mut Vec<f64>,
+        scratch: &mut SlicedScratch,
+    ) -> Result<(), BackendError> {
+        either!(self, m => m.apply(space, x, z, scratch))
+    }
+}
+
+/// What setting up has taken and what went wrong on the way.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Log {
+    pub(super) seconds: Seconds,
+    pub(super) recovery: Vec<Recovery>,
+    /// The diagonal is taken in its form that cannot fail.
+    pub(super) forgiving: bool,
+}
+
+impl Log {
+    /// Factors, if need be with a shift that `attempt` is told; the shift.
+    pub(super) fn factor(
+        &mut self,
+        recover: bool,
+        kind: Preconditioning,
+        begin: f64,
+        mut attempt: impl FnMut(f64) -> Result<(), SetupError>,
+    ) -> Result<f64, SetupError> {
+        factoring(&mut self.seconds, || {
+            if recover {
+                find_shift(kind, begin, attempt, &mut self.recovery)
+            } else {
+                attempt(begin).map(|()| begin)
+            }
+        })
     }
 }
 
@@ -320,15 +483,4 @@ fn factoring<T>(seconds: &mut Seconds, work: impl FnOnce() -> T) -> T {
     let result = work();
     seconds.factor += started.elapsed().as_secs_f64();
     result
-}
-
-/// Analyzes and factors, adding up the seconds.
-fn timed<R: Recipe<Space, Csr<f64>>>(
-    recipe: &R,
-    space: &Space,
-    matrix: &Csr<f64>,
-    seconds: &mut Seconds,
-) -> Result<<R::Symbolic as Symbolic<Space, Csr<f64>>>::Factor, SetupError> {
-    let symbolic = analyzing(seconds, || recipe.analyze(space, matrix))?;
-    factoring(seconds, || symbolic.factor(space, matrix))
 }

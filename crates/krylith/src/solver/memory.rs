@@ -2,6 +2,7 @@
 
 use super::choice::Method;
 use crate::matrix::Pattern;
+use crate::precond::bytes_by_rows;
 use crate::sliced::SlicedPattern;
 use std::sync::Arc;
 
@@ -33,28 +34,39 @@ impl Memory {
     /// What the pattern of a square matrix tells; of one without a full diagonal, what it would take by rows.
     pub fn foresee(pattern: &Arc<Pattern>) -> Self {
         match SlicedPattern::find(pattern) {
-            Ok(sliced) => Self::in_slices(&sliced),
-            Err(why) => Self::by_rows(pattern, &why.to_string()),
+            Ok(sliced) => {
+                let sliced = Arc::new(sliced);
+                Self::in_slices(&sliced, &sliced, size_of::<f64>())
+            }
+            Err(why) => Self::by_rows(pattern, &why.to_string(), size_of::<f64>()),
         }
     }
 
-    pub(super) fn in_slices(pattern: &SlicedPattern) -> Self {
+    /// Of A, and of its factor with numbers of this many bytes off the diagonal.
+    pub(super) fn in_slices(
+        of_a: &Arc<SlicedPattern>,
+        of_factor: &Arc<SlicedPattern>,
+        number: usize,
+    ) -> Self {
+        let own = if Arc::ptr_eq(of_a, of_factor) { 0 } else { of_factor.bytes_besides(of_a) };
         Memory {
-            layout: format!("rows by wavefront in slices of eight: {}", pattern.describe()),
-            copy: pattern.bytes() + pattern.bytes_of_values() + pattern.bytes_of_uniform(),
-            factor: pattern.bytes_of_values(),
-            rows: pattern.rows(),
-            positions: Some(pattern.positions()),
+            layout: format!("rows by wavefront in slices of eight: {}", of_factor.describe()),
+            copy: of_a.bytes() + of_a.bytes_of_values(8) + of_a.bytes_of_uniform(),
+            factor: own + of_factor.bytes_of_values(number),
+            rows: of_a.rows(),
+            positions: Some(of_a.positions()),
         }
     }
 
-    /// Strict triangles by rows, 12 bytes an entry and 8 a row each, and the diagonal. IC(0) stores L and its transpose.
-    pub(super) fn by_rows(pattern: &Pattern, why: &str) -> Self {
+    /// Strict triangles by rows, an index of 4 bytes and a number of this many an entry, 8 a row each, and the diagonal. IC
+    /// stores L and its transpose.
+    pub(super) fn by_rows(pattern: &Pattern, why: &str, number: usize) -> Self {
         let n = pattern.nrows();
+        let entries = pattern.nnz().saturating_sub(n);
         Memory {
             layout: format!("rows as given: {why}"),
             copy: 0,
-            factor: 12 * pattern.nnz().saturating_sub(n) + 16 * (n + 1) + 8 * n,
+            factor: bytes_by_rows(n, entries as u64) as usize - (8 - number) * entries,
             rows: n,
             positions: None,
         }
@@ -68,4 +80,12 @@ impl Memory {
             None => 8 * self.rows * (method.vectors() + 3),
         }
     }
+}
+
+/// What the system says it can give without swapping; `None` where it does not say.
+pub fn available_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kilobytes.checked_mul(1024)
 }

@@ -12,17 +12,21 @@
 //! matrices whose values change.
 //!
 //! `auto` is this rule: a matrix that equals its transpose and has a positive diagonal gets CG with IC(0), any other BiCGStab
-//! with ILU(0). A bad pivot is followed by Jacobi, a zero on the diagonal by no preconditioner; if CG finds the matrix
-//! indefinite, MINRES goes on without a preconditioner; if BiCGStab breaks down, GMRES(30) goes on from its x. Every such step is in `report.recovery`.
+//! with ILU(0). If CG finds the matrix indefinite, MINRES goes on without a preconditioner; if BiCGStab breaks down, GMRES(30) goes
+//! on from its x.
+//!
+//! A bad pivot, of any factor, is followed by a shift of the diagonal, as small as one can be found quickly, and if none works by
+//! the diagonal alone, in a form that cannot fail ([`Solver::recover`] turns this off). Every such step is in `report.recovery`.
 
 mod certify;
 mod choice;
 mod engine;
 mod memory;
 mod prepared;
+mod recover;
 
-pub use choice::{Layout, Method, Preconditioning, UnknownName};
-pub use memory::Memory;
+pub use choice::{Layout, Method, Precision, Preconditioning, UnknownName};
+pub use memory::{Memory, available_memory};
 pub use prepared::Prepared;
 
 use crate::error::SolveError;
@@ -38,6 +42,9 @@ pub struct Solver {
     preconditioner: Preconditioning,
     schedule: Schedule,
     layout: Layout,
+    precision: Precision,
+    recover: bool,
+    max_bytes: Option<u64>,
     threads: Option<usize>,
     rtol: f64,
     atol: f64,
@@ -51,6 +58,9 @@ impl Default for Solver {
             preconditioner: Preconditioning::Auto,
             schedule: Schedule::Auto,
             layout: Layout::Auto,
+            precision: Precision::F64,
+            recover: true,
+            max_bytes: None,
             threads: None,
             rtol: 1e-8,
             atol: 0.0,
@@ -100,6 +110,24 @@ impl Solver {
     /// In which order rows are taken.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
+        self
+    }
+
+    /// In which numbers incomplete factors are stored.
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
+        self
+    }
+
+    /// Whether a bad pivot is followed by a shift of the diagonal and, if none works, by the diagonal alone; `true` unless told.
+    pub fn recover(mut self, recover: bool) -> Self {
+        self.recover = recover;
+        self
+    }
+
+    /// The most bytes that a factor with fill may take; what the machine has free unless told.
+    pub fn max_factor_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = Some(bytes);
         self
     }
 

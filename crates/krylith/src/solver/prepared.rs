@@ -3,7 +3,7 @@
 use super::Solver;
 use super::certify::{Certifier, Ended};
 use super::choice::{Method, Preconditioning};
-use super::engine::{Engine, Site, Told, as_matrix};
+use super::engine::{Engine, Log, Site, Told, as_matrix};
 use crate::error::{SetupError, SolveError};
 use crate::matrix::Csr;
 use crate::observe::Observer;
@@ -55,11 +55,10 @@ impl Solver {
         };
         let started = Instant::now();
         let (method, wanted, choice) = self.choose(matrix);
-        let mut seconds = Seconds { analyze: started.elapsed().as_secs_f64(), ..Seconds::default() };
-        let mut recovery = Vec::new();
-        let automatic = self.preconditioner == Preconditioning::Auto;
+        let mut log = Log::default();
+        log.seconds.analyze = started.elapsed().as_secs_f64();
         let site = Site { options: self, space: &space, a, matrix, method };
-        let (engine, told) = build(&site, wanted, automatic, &mut recovery, &mut seconds)?;
+        let (engine, told) = build(&site, wanted, &mut log)?;
         Ok(Prepared {
             options: self.clone(),
             space: Arc::new(space),
@@ -67,8 +66,8 @@ impl Solver {
             engine,
             told,
             choice,
-            recovery,
-            seconds,
+            recovery: log.recovery,
+            seconds: log.seconds,
         })
     }
 
@@ -92,42 +91,34 @@ impl Solver {
         // IC(0) goes with the methods that need a positive definite M, and with a matrix that can have one.
         let symmetric_method = matches!(method, Method::Cg | Method::Minres);
         let preconditioner = match self.preconditioner {
-            Preconditioning::Auto if definite && symmetric_method => Preconditioning::Ic0,
+            Preconditioning::Auto if definite && symmetric_method => Preconditioning::Ic(0),
             Preconditioning::Auto if symmetric_method => Preconditioning::None,
-            Preconditioning::Auto => Preconditioning::Ilu0,
+            Preconditioning::Auto => Preconditioning::Ilu(0),
             asked => asked,
         };
         (method, preconditioner, format!("{method} with {preconditioner}: the matrix is {why}"))
     }
 }
 
-/// Builds the preconditioner; if the choice is ours, Jacobi follows a bad pivot and none a zero on the diagonal.
+/// Builds the preconditioner; a pivot that no shift mends is followed by the diagonal in a form that cannot fail.
 fn build<A: LinearOperator<Space> + 'static>(
     site: &Site<'_, A>,
     wanted: Preconditioning,
-    automatic: bool,
-    recovery: &mut Vec<Recovery>,
-    seconds: &mut Seconds,
+    log: &mut Log,
 ) -> Result<(Engine<A>, Told), SolveError> {
-    let mut wanted = wanted;
-    loop {
-        let error = match Engine::new(site, wanted, seconds) {
-            Err(SolveError::Setup(error)) if automatic => error,
-            done => return done,
-        };
-        let (row, value) = match error {
-            SetupError::BadPivot { row, value } => (Some(row), Some(value)),
-            SetupError::MissingDiagonal { row } => (Some(row), None),
-            other => return Err(other.into()),
-        };
-        let next = match wanted {
-            Preconditioning::Ic0 | Preconditioning::Ilu0 => Preconditioning::Jacobi,
-            _ => Preconditioning::None,
-        };
-        let failed = format!("{wanted}: {error}");
-        recovery.push(Recovery { failed, row, value, action: format!("{next} instead") });
-        wanted = next;
-    }
+    let error = match Engine::new(site, wanted, log) {
+        Err(SolveError::Setup(error)) if site.options.recover => error,
+        done => return done,
+    };
+    let (row, value) = match error {
+        SetupError::BadPivot { row, value } => (Some(row), Some(value)),
+        SetupError::MissingDiagonal { row } => (Some(row), None),
+        other => return Err(other.into()),
+    };
+    let action = "the diagonal, or the largest entry of a row where it has none".into();
+    log.recovery.push(Recovery { failed: format!("{wanted}: {error}"), row, value, action });
+    log.forgiving = true;
+    Engine::new(site, Preconditioning::Jacobi, log)
 }
 
 fn has_positive_diagonal(a: &Csr<f64>) -> bool {
@@ -142,12 +133,16 @@ fn infinity_norm(a: &Csr<f64>) -> f64 {
 }
 
 impl<A: LinearOperator<Space> + 'static> Prepared<A> {
-    /// Takes over the values of a matrix of the same pattern; allocates nothing.
+    /// Takes over the values of a matrix of the same pattern; allocates nothing unless a pivot is bad. A shift that the last
+    /// matrix needed is kept; a larger one is looked for if that is not enough.
     pub fn refactor(&mut self, matrix: &Csr<f64>) -> Result<(), SetupError> {
         let _span = tracing::info_span!("factor").entered();
-        let started = Instant::now();
-        self.engine.refactor(&self.space, matrix)?;
-        self.seconds = Seconds { analyze: 0.0, factor: started.elapsed().as_secs_f64(), solve: 0.0 };
+        let mut log = Log::default();
+        let (engine, space) = (&mut self.engine, &self.space);
+        let attempt = |shift| engine.refactor(space, matrix, shift);
+        let recover = self.options.recover && self.told.kind.incomplete().is_some();
+        self.told.shift = log.factor(recover, self.told.kind, self.told.shift, attempt)?;
+        (self.recovery, self.seconds) = (log.recovery, log.seconds);
         Ok(())
     }
 
@@ -236,6 +231,7 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
             history: certifier.into_history(),
             preconditioner_nnz: self.told.nnz,
             preconditioner_bytes: self.told.bytes,
+            shift: self.told.shift,
             predicted_bytes: self.told.predicted,
             bytes: self.told.held,
             layout: self.told.layout.clone(),

@@ -1,0 +1,313 @@
+//! Patterns with levels of fill: where IC(k) and ILU(k) have their entries, exactly, before any number is computed.
+//!
+//! Entry (i, j) has level 0 if A has it; eliminating through h gives it level lev(i, h) + lev(h, j) + 1 if that is smaller;
+//! entries of level k at most are kept. Equivalently: i and j are joined by a path of at most k + 1 edges whose inner vertices
+//! are smaller than both (Hysom & Pothen 2001, doi:10.1137/S1064827500376193). So row i of U comes from a breadth-first search
+//! through smaller vertices, column j of L from the same search in the graph of Aᵀ, each by itself: rows are searched in
+//! parallel, and no levels are stored.
+//!
+//! Entries are counted as they are found. Once the factor they make would exceed the limit, no more are stored, only counted, so
+//! that the error tells what it would take. Before that a few rows are searched; if they foretell more than four times the limit,
+//! their estimate is the answer, since counting itself may take long for a large k.
+
+use crate::error::SetupError;
+use crate::matrix::Pattern;
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Rows that the estimate looks at.
+const SAMPLE: usize = 64;
+
+/// Bytes of strict triangles by rows with this many entries, and the diagonal.
+pub(crate) fn bytes_by_rows(rows: usize, entries: u64) -> u64 {
+    (entries.saturating_mul(12)).saturating_add(24 * rows as u64 + 16)
+}
+
+/// The pattern of A with its diagonal filled.
+pub(super) fn with_diagonal(a: &Pattern) -> Pattern {
+    assemble(a.nrows(), |i| split(a, i))
+}
+
+/// The columns of a row before and after the diagonal.
+pub(super) fn split(a: &Pattern, i: usize) -> [&[u32]; 2] {
+    let columns = a.row(i);
+    let before = columns.partition_point(|&j| (j as usize) < i);
+    let after = before + usize::from(columns.get(before) == Some(&(i as u32)));
+    [&columns[..before], &columns[after..]]
+}
+
+/// The entries below (or above) the diagonal.
+pub(super) fn strict(pattern: &Pattern, below: bool) -> Pattern {
+    let n = pattern.nrows();
+    let piece = |i: usize| split(pattern, i)[usize::from(!below)];
+    let mut row_ptr = vec![0usize; n + 1];
+    for i in 0..n {
+        row_ptr[i + 1] = row_ptr[i] + piece(i).len();
+    }
+    let mut col_idx = Vec::with_capacity(row_ptr[n]);
+    for i in 0..n {
+        col_idx.extend_from_slice(piece(i));
+    }
+    Pattern::trusted(n, n, row_ptr, col_idx)
+}
+
+/// Lower triangle, full diagonal, upper triangle.
+fn assemble<'a>(n: usize, row: impl Fn(usize) -> [&'a [u32]; 2]) -> Pattern {
+    let mut row_ptr = vec![0usize; n + 1];
+    for i in 0..n {
+        let [below, above] = row(i);
+        row_ptr[i + 1] = row_ptr[i] + below.len() + 1 + above.len();
+    }
+    let mut col_idx = Vec::with_capacity(row_ptr[n]);
+    for i in 0..n {
+        let [below, above] = row(i);
+        col_idx.extend_from_slice(below);
+        col_idx.push(i as u32);
+        col_idx.extend_from_slice(above);
+    }
+    Pattern::trusted(n, n, row_ptr, col_idx)
+}
+
+/// The symmetric pattern whose lower triangle is A's, its diagonal full.
+pub(super) fn mirrored(a: &Pattern) -> Pattern {
+    let lower = strict(a, true);
+    let upper = lower.transpose();
+    assemble(a.nrows(), |i| [lower.row(i), upper.row(i)])
+}
+
+/// A square pattern with all entries of level `k` at most and a full diagonal; `symmetric` says that it equals its transpose.
+/// `limit` bounds the bytes of the factor.
+pub(super) fn levels(a: &Pattern, k: usize, symmetric: bool, limit: u64) -> Result<Pattern, SetupError> {
+    let n = a.nrows();
+    if k == 0 {
+        within(bytes_by_rows(n, a.nnz() as u64), limit)?;
+        return Ok(with_diagonal(a));
+    }
+    let sides = if symmetric { 2 } else { 1 };
+    let room = Room { entries: AtomicU64::new(0), sides, rows: n, limit };
+    let transposed = (!symmetric).then(|| a.transpose());
+    let estimate = sample(a, k, 2, &room);
+    if estimate > limit.saturating_mul(4) {
+        return Err(SetupError::MemoryLimit { predicted: estimate, limit });
+    }
+    let upper = above(a, k, &room);
+    let lower = transposed.map(|t| above(&t, k, &room));
+    within(room.bytes(), limit)?;
+    let lower = lower.as_ref().unwrap_or(&upper).transpose();
+    Ok(assemble(n, |i| [lower.row(i), upper.row(i)]))
+}
+
+fn within(predicted: u64, limit: u64) -> Result<(), SetupError> {
+    if predicted > limit { Err(SetupError::MemoryLimit { predicted, limit }) } else { Ok(()) }
+}
+
+/// How many entries there are so far, and what they may become.
+struct Room {
+    entries: AtomicU64,
+    /// How often each entry found is stored.
+    sides: u64,
+    rows: usize,
+    limit: u64,
+}
+
+impl Room {
+    fn bytes(&self) -> u64 {
+        bytes_by_rows(self.rows, self.entries.load(Ordering::Relaxed).saturating_mul(self.sides))
+    }
+
+    /// Counts entries; whether they may be stored.
+    fn take(&self, entries: usize) -> bool {
+        self.entries.fetch_add(entries as u64, Ordering::Relaxed);
+        self.bytes() <= self.limit
+    }
+}
+
+/// Bytes that a few rows foretell, if each entry above the diagonal is one of `sides`.
+fn sample(a: &Pattern, k: usize, sides: u64, room: &Room) -> u64 {
+    let n = a.nrows();
+    let mut search = Search::new(a);
+    let (mut found, mut looked_at) = (0u64, 0u64);
+    let mut bytes = 0;
+    // Rows all over the matrix from the beginning on: multiples of an odd number near the golden section.
+    let step = ((n as f64 * 0.618) as usize) | 1;
+    for s in 0..SAMPLE.min(n) {
+        found += search.row(s.wrapping_mul(step) % n, k).len() as u64;
+        looked_at += 1;
+        let entries = u128::from(found) * u128::from(sides) * n as u128 / u128::from(looked_at);
+        bytes = bytes_by_rows(n, u64::try_from(entries).unwrap_or(u64::MAX));
+        if s >= 8 && bytes > room.limit.saturating_mul(64) {
+            break;
+        }
+    }
+    bytes
+}
+
+/// The strict upper triangle; empty rows once there is no more room.
+fn above(a: &Pattern, k: usize, room: &Room) -> Pattern {
+    let n = a.nrows();
+    let rows_a_task = n.div_ceil(8 * rayon::current_num_threads()).max(1 << 10);
+    let tasks: Vec<(Vec<usize>, Vec<u32>)> = (0..n.div_ceil(rows_a_task))
+        .into_par_iter()
+        .map(|task| {
+            let mut search = Search::new(a);
+            let (mut ends, mut columns) = (Vec::new(), Vec::new());
+            for i in task * rows_a_task..((task + 1) * rows_a_task).min(n) {
+                let row = search.row(i, k);
+                if room.take(row.len()) {
+                    row.sort_unstable();
+                    columns.extend_from_slice(row);
+                }
+                ends.push(columns.len());
+            }
+            (ends, columns)
+        })
+        .collect();
+    let mut row_ptr = Vec::with_capacity(n + 1);
+    row_ptr.push(0);
+    let mut col_idx = Vec::with_capacity(tasks.iter().map(|t| t.1.len()).sum());
+    for (ends, columns) in tasks {
+        let first = col_idx.len();
+        row_ptr.extend(ends.iter().map(|end| first + end));
+        col_idx.extend(columns);
+    }
+    Pattern::trusted(n, n, row_ptr, col_idx)
+}
+
+/// Breadth-first searches in one graph.
+struct Search<'a> {
+    graph: &'a Pattern,
+    /// The row that saw a vertex last.
+    seen: Vec<u32>,
+    frontier: Vec<u32>,
+    next: Vec<u32>,
+    found: Vec<u32>,
+}
+
+impl<'a> Search<'a> {
+    fn new(graph: &'a Pattern) -> Self {
+        let seen = vec![u32::MAX; graph.nrows()];
+        Search { graph, seen, frontier: Vec::new(), next: Vec::new(), found: Vec::new() }
+    }
+
+    /// The vertices above i at the end of a path of at most k + 1 edges through vertices below i, in no order.
+    fn row(&mut self, i: usize, k: usize) -> &mut Vec<u32> {
+        let me = i as u32;
+        self.found.clear();
+        self.frontier.clear();
+        self.frontier.push(me);
+        self.seen[i] = me;
+        for edges in 0..=k {
+            for &h in &self.frontier {
+                for &t in self.graph.row(h as usize) {
+                    if self.seen[t as usize] == me {
+                        continue;
+                    }
+                    self.seen[t as usize] = me;
+                    if t > me {
+                        self.found.push(t);
+                    } else if edges < k {
+                        self.next.push(t);
+                    }
+                }
+            }
+            self.frontier.clear();
+            std::mem::swap(&mut self.frontier, &mut self.next);
+            if self.frontier.is_empty() {
+                break;
+            }
+        }
+        &mut self.found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gallery::Problem;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    /// Levels by elimination, as defined.
+    fn by_elimination(a: &Pattern, k: usize) -> Pattern {
+        let n = a.nrows();
+        let mut rows: Vec<BTreeMap<u32, usize>> =
+            (0..n).map(|i| a.row(i).iter().map(|&j| (j, 0)).chain([(i as u32, 0)]).collect()).collect();
+        for i in 0..n {
+            let mut h = 0;
+            while let Some((&next, &level)) = rows[i].range(h..i as u32).next() {
+                h = next + 1;
+                if level > k {
+                    continue;
+                }
+                let above: Vec<(u32, usize)> =
+                    rows[next as usize].range(next + 1..).map(|(&j, &l)| (j, l)).collect();
+                for (j, l) in above.into_iter().filter(|&(_, l)| l <= k) {
+                    let level = level + l + 1;
+                    let entry = rows[i].entry(j).or_insert(level);
+                    *entry = (*entry).min(level);
+                }
+            }
+            rows[i].retain(|_, &mut level| level <= k);
+        }
+        let mut row_ptr = vec![0];
+        let mut col_idx = Vec::new();
+        for row in rows {
+            col_idx.extend(row.keys());
+            row_ptr.push(col_idx.len());
+        }
+        Pattern::new(n, n, row_ptr, col_idx).unwrap()
+    }
+
+    fn random(n: usize, picks: &[(usize, usize)]) -> Pattern {
+        let triplets = picks.iter().map(|&(i, j)| (i % n, j % n));
+        let mut rows = vec![std::collections::BTreeSet::new(); n];
+        triplets.for_each(|(i, j)| {
+            rows[i].insert(j as u32);
+        });
+        let mut row_ptr = vec![0];
+        let mut col_idx = Vec::new();
+        for row in rows {
+            col_idx.extend(row);
+            row_ptr.push(col_idx.len());
+        }
+        Pattern::new(n, n, row_ptr, col_idx).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn paths_are_levels(
+            n in 1usize..40,
+            picks in proptest::collection::vec((0usize..40, 0usize..40), 0..160),
+            k in 0usize..6,
+        ) {
+            let a = random(n, &picks);
+            prop_assert_eq!(levels(&a, k, false, u64::MAX).unwrap(), by_elimination(&a, k));
+            let s = mirrored(&a);
+            prop_assert_eq!(levels(&s, k, true, u64::MAX).unwrap(), by_elimination(&s, k));
+        }
+    }
+
+    /// The five-point star with level 1 has one more diagonal on each side: (i + 1, j − 1).
+    #[test]
+    fn a_grid_gets_one_more_diagonal() {
+        let a = "poisson2d:5".parse::<Problem>().unwrap().generate().unwrap();
+        let s = levels(a.pattern(), 1, true, u64::MAX).unwrap();
+        assert_eq!(s.row(12), [7, 8, 11, 12, 13, 16, 17]);
+    }
+
+    #[test]
+    fn too_much_is_foretold() {
+        let a = "poisson3d:12".parse::<Problem>().unwrap().generate().unwrap();
+        let exact = levels(a.pattern(), 3, true, u64::MAX).unwrap();
+        let bytes = bytes_by_rows(a.nrows(), (exact.nnz() - a.nrows()) as u64);
+        let error = levels(a.pattern(), 3, true, bytes - 1).unwrap_err();
+        assert_eq!(error, SetupError::MemoryLimit { predicted: bytes, limit: bytes - 1 });
+        assert_eq!(levels(a.pattern(), 3, true, bytes).unwrap(), exact);
+        // Far beyond the limit an estimate will do.
+        let SetupError::MemoryLimit { predicted, .. } = levels(a.pattern(), 3, true, 1000).unwrap_err()
+        else {
+            panic!("another error");
+        };
+        assert!((predicted as f64 / bytes as f64 - 1.0).abs() < 0.3, "{predicted} for {bytes}");
+    }
+}

@@ -1,0 +1,23 @@
+//! What is done to a matrix before it is factored: rows and columns in another order, and scaled.
+//!
+//! * [`order`] and [`Ordering`]: symmetric reorderings P A Pᵀ of a square matrix, from its pattern alone;
+//! * [`OrderingQuality`]: what an ordering does to bandwidth, wavefronts and fill;
+//! * [`Matching`]: columns permuted and rows and columns scaled, so that large entries come to the diagonal.
+//!
+//! Everything here runs on one thread, with ties broken by index, so the results do not depend on the number of threads.
+
+mod colouring;
+mod dissection;
+mod elimination;
+mod error;
+mod graph;
+mod matching;
+mod minimum_degree;
+mod ordering;
+mod quality;
+mod rcm;
+
+pub use error::{MatchingError, OrderingError, UnknownOrdering};
+pub use matching::Matching;
+pub use ordering::{Ordering, order};
+pub use quality::OrderingQuality;
