@@ -3,6 +3,7 @@
 //! Every study prints a table and, with `--output`, keeps its raw figures as JSON. Times are the least of several repetitions,
 //! contestants taking turns, because machines are shared.
 
+mod blocks;
 mod catalogue;
 mod compare;
 mod handover;
@@ -29,6 +30,8 @@ enum Study {
     Read(read::Options),
     /// Every matrix of a folder with a CATALOGUE.tsv: sizes by `krylith info`, and through every format and back
     Catalogue(catalogue::Options),
+    /// Elasticity in 3 x 3 blocks, by rows and in slices, beside MKL's blocks
+    Blocks(blocks::Options),
     /// What handing an operation to the threads costs
     Handover(handover::Options),
     /// Every square matrix of a folder with a CATALOGUE.tsv, solved in several ways
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().study {
         Study::Read(options) => read::run(&options),
         Study::Catalogue(options) => catalogue::run(&options),
+        Study::Blocks(options) => blocks::run(&options),
         Study::Handover(options) => handover::run(&options),
         Study::Outcomes(options) => outcomes::run(&options),
         Study::Peers(options) => peers::run(&options),

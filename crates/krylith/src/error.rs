@@ -91,6 +91,22 @@ pub enum MatrixError {
         /// Columns.
         ncols: usize,
     },
+    /// Rows or columns that are no multiple of the size of blocks.
+    #[error("{count} {what} are not a multiple of the block size {size}")]
+    NotInBlocks {
+        /// `"rows"` or `"columns"`.
+        what: &'static str,
+        /// How many there are.
+        count: usize,
+        /// Rows of a block.
+        size: usize,
+    },
+    /// A block size that there is no code for.
+    #[error("blocks have 1 to 8 rows, not {size}")]
+    BlockSize {
+        /// Rows of a block.
+        size: usize,
+    },
     /// An entry on the wrong side of the diagonal.
     #[error("entry ({row}, {column}) is outside of the {triangle} triangle")]
     NotTriangular {

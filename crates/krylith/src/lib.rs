@@ -16,10 +16,12 @@
 //! * [`transform`]: orderings, and large entries brought to the diagonal;
 //! * [`schedule`]: what of a triangular solve may run at the same time, and in which order it does;
 //! * [`precond`]: Jacobi, IC(0), ILU(0);
+//! * [`block`]: matrices of small dense blocks, and the same preconditioners for them;
 //! * [`space`], [`operator`], [`krylov`]: Krylov methods, written once for every place where vectors may live;
 //! * [`stop`], [`observe`]: when an iteration ends, and who watches it;
 //! * [`solver`], [`report`]: the short way, with certified answers.
 
+pub mod block;
 pub mod error;
 pub mod gallery;
 mod huge;
