@@ -43,7 +43,10 @@ fn members() -> Vec<(&'static str, Method, Csr<f64>)> {
     let (spd, general) = (problem("jump3d:7"), problem("convection3d:7"));
     let symmetric = SYMMETRIC.iter().map(|&name| (name, Method::Cg, spd.clone()));
     let general = GENERAL.iter().map(|&name| (name, Method::Gmres(30), general.clone()));
-    symmetric.chain(general).collect()
+    let solid = problem("elasticity3d:3");
+    let blocks = ["bjacobi", "bic0", "bic0(1)", "bic0(3)"].map(|name| (name, Method::Cg, solid.clone()));
+    let general_blocks = ["bilu0", "bilu0(3)"].map(|name| (name, Method::Gmres(30), solid.clone()));
+    symmetric.chain(general).chain(blocks).chain(general_blocks).collect()
 }
 
 fn solver(name: &str, method: Method) -> Solver {
@@ -83,7 +86,8 @@ fn narrow_factors_are_smaller_and_as_good() {
             let (_, wide) = solve(&solver, &a);
             let (_, narrow) = solve(&solver.clone().precision(Precision::Mixed), &a);
             assert!(narrow.iterations <= wide.iterations + 1 + wide.iterations / 20, "{name}");
-            if name != "jacobi" {
+            // Blocks are stored in f64 so far.
+            if name != "jacobi" && !name.starts_with('b') {
                 assert!(narrow.preconditioner_bytes < wide.preconditioner_bytes, "{name}");
             }
         }
@@ -157,4 +161,20 @@ fn a_sequence_keeps_what_was_analyzed() {
             }
         }
     }
+}
+
+/// IC(0) of a matrix of full blocks is taken in blocks by itself: the same factor.
+#[test]
+fn full_blocks_are_found() {
+    let a = problem("elasticity3d:5");
+    let ic0 = solver("ic0", Method::Cg).threads(2);
+    let (_, blocks) = solve(&ic0, &a);
+    let (_, rows) = solve(&ic0.clone().layout(Layout::Rows), &a);
+    assert!(blocks.layout.starts_with("dense blocks of 3 x 3"), "{}", blocks.layout);
+    assert_eq!(blocks.preconditioner, "ic0");
+    assert!(blocks.iterations.abs_diff(rows.iterations) <= 1);
+    assert!((blocks.shift - rows.shift).abs() < 1e-12, "{} {}", blocks.shift, rows.shift);
+    let wrong = solver("bic0(2)", Method::Cg).solve(&a, &right_hand_side(a.nrows()));
+    let why = wrong.unwrap_err().to_string();
+    assert!(why.contains("375 rows") && why.contains("block size 2"), "{why}");
 }

@@ -1,5 +1,6 @@
 //! Methods and preconditioners by name: the one list that the command and other languages share.
 
+use crate::block::BlockKind;
 use crate::precond::{Incomplete, Sums};
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
@@ -83,6 +84,8 @@ pub enum Preconditioning {
     Ict(f64),
     /// Incomplete LU by threshold.
     Ilut(Threshold),
+    /// A factor of dense blocks of this size, or of the size that the matrix has by nature.
+    Block(BlockKind, Option<usize>),
 }
 
 /// An incomplete LU whose pattern follows the values.
@@ -137,7 +140,10 @@ impl Preconditioning {
     /// A positive definite preconditioner of a symmetric matrix, or none.
     pub(super) fn is_symmetric(self) -> bool {
         use Preconditioning as P;
-        !matches!(self, P::Auto | P::Ilu(_) | P::Milu(..) | P::Dilu | P::Ilut(_))
+        !matches!(
+            self,
+            P::Auto | P::Ilu(_) | P::Milu(..) | P::Dilu | P::Ilut(_) | P::Block(BlockKind::Ilu0, _)
+        )
     }
 
     /// The nearest one with less fill.
@@ -211,7 +217,7 @@ impl Display for Method {
 const KNOWN: &str = "auto, none, jacobi, ic0, ic(K), mic0, mic(K), mic(K,OMEGA), dic, ilu0, ilu(K), milu0, milu(K), \
                      milu(K,OMEGA), milu0-columns, milu-columns(K), milu-columns(K,OMEGA), dilu, ict(TOL), \
                      ilut(P,TOL), ilutp(P,TOL), ilut-saad(P,TOL), ilutp-saad(P,TOL), ilut-fill(FACTOR,TOL), \
-                     ilutp-fill(FACTOR,TOL)";
+                     ilutp-fill(FACTOR,TOL), bjacobi, bjacobi(B), bic0, bic0(B), bilu0, bilu0(B)";
 
 impl FromStr for Preconditioning {
     type Err = UnknownName;
@@ -229,6 +235,10 @@ fn parse(text: &str) -> Option<Preconditioning> {
         None => (text, Vec::new()),
     };
     let level = || numbers[0].parse::<usize>().ok();
+    let block = || match numbers.first() {
+        Some(text) => text.parse::<usize>().ok().filter(|size| (1..=8).contains(size)).map(Some),
+        None => Some(None),
+    };
     let omega = || match numbers.get(1) {
         Some(text) => text.parse::<f64>().ok().filter(|omega| (0.0..=1.0).contains(omega)),
         None => Some(OMEGA),
@@ -249,6 +259,9 @@ fn parse(text: &str) -> Option<Preconditioning> {
         ("milu0-columns", 0) => P::Milu(0, OMEGA, Sums::Columns),
         ("milu-columns", 1 | 2) => P::Milu(level()?, omega()?, Sums::Columns),
         ("dilu", 0) => P::Dilu,
+        ("bjacobi", 0 | 1) => P::Block(BlockKind::Jacobi, block()?),
+        ("bic0", 0 | 1) => P::Block(BlockKind::Ic0, block()?),
+        ("bilu0", 0 | 1) => P::Block(BlockKind::Ilu0, block()?),
         ("ict", 1) => P::Ict(positive(numbers[0])?),
         (name, 2) => {
             let (name, pivoting) = match name.strip_prefix("ilutp") {
@@ -286,6 +299,14 @@ impl Display for Preconditioning {
             P::Milu(level, omega, Sums::Rows) => levelled(f, "milu", "", level, omega),
             P::Milu(level, omega, Sums::Columns) => levelled(f, "milu", "-columns", level, omega),
             P::Dilu => f.write_str("dilu"),
+            P::Block(kind, size) => {
+                f.write_str(match kind {
+                    BlockKind::Jacobi => "bjacobi",
+                    BlockKind::Ic0 => "bic0",
+                    BlockKind::Ilu0 => "bilu0",
+                })?;
+                size.map_or(Ok(()), |size| write!(f, "({size})"))
+            }
             P::Ict(tau) => write!(f, "ict({tau})"),
             P::Ilut(Threshold { keep, tau, pivoting }) => {
                 f.write_str(if pivoting { "ilutp" } else { "ilut" })?;

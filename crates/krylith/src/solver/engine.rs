@@ -6,6 +6,7 @@
 
 use super::Solver;
 use super::choice::{Method, Precision, Preconditioning};
+use super::in_blocks::Blocks;
 use super::in_slices::Slices;
 use super::log::Log;
 use super::memory::Memory;
@@ -95,6 +96,8 @@ pub(super) enum Engine<A: LinearOperator<Space>> {
     Rows(Box<Rows<A>>),
     /// Reordered by wavefront.
     Slices(Box<Slices>),
+    /// In dense blocks, in the user's order.
+    Blocks(Box<Blocks>),
     /// Rows and columns in another order, and in that order any of these.
     Reordered(Box<Reordered>),
 }
@@ -147,6 +150,9 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
         if let Some(threshold) = kind.threshold() {
             let triangles = threshold.triangles(site, kind, scale, log)?;
             return Self::with_triangles(site, kind, triangles, log);
+        }
+        if let Some(blocks) = log.analyzing(|| site.blocks(kind))? {
+            return Blocks::build(site, blocks, kind, log);
         }
         let Some(recipe) = kind.incomplete() else { return Self::diagonal(site, kind, log) };
         let recipe = Incomplete { schedule: site.options.schedule, max_bytes: Some(site.limit()), ..recipe };
@@ -305,6 +311,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
                 slices.a.set(space, matrix)?;
                 slices.m.refactor(space, &slices.a, shift)
             }
+            Engine::Blocks(blocks) => blocks.refactor(space, matrix, shift),
             Engine::Reordered(r) => r.refactor(space, matrix, shift),
         }
     }
@@ -316,6 +323,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
             Engine::Slices(s) => {
                 s.workspace = Workspace::new(method, System { space, a: &s.a, m: &s.m })?;
             }
+            Engine::Blocks(s) => s.workspace = Workspace::new(method, System { space, a: &s.a, m: &s.m })?,
             Engine::Reordered(r) => r.inner.change_method(space, &r.a, method)?,
         }
         Ok(())
@@ -336,6 +344,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
                 slices.pattern.gather(x, &mut slices.x);
                 Ok(())
             }
+            Engine::Blocks(blocks) => Ok(blocks.a.set(space, a)?),
             Engine::Reordered(r) => r.begin(space, a, b, x),
         }
     }
@@ -359,6 +368,9 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
                 let finish = s.workspace.run(again, system, &s.b, &mut s.x, stop, observer)?;
                 s.pattern.scatter(&s.x, x);
                 Ok(finish)
+            }
+            Engine::Blocks(s) => {
+                s.workspace.run(again, System { space, a: &s.a, m: &s.m }, b, x, stop, observer)
             }
             Engine::Reordered(r) => r.run(again, space, x, stop, observer),
         }

@@ -22,6 +22,7 @@ mod by_threshold;
 mod certify;
 mod choice;
 mod engine;
+mod in_blocks;
 mod in_slices;
 mod log;
 mod memory;

@@ -1,0 +1,118 @@
+//! A system in dense blocks of a few unknowns each, in the user's order.
+//!
+//! IC(0) and ILU(0) of a matrix whose natural blocks are all full are block IC(0) and ILU(0): the same factor, with an index for a
+//! block instead of one for each of its entries. So these are taken by themselves there.
+
+use super::choice::{Layout, Precision, Preconditioning};
+use super::engine::{Engine, Site, Told, Workspace, as_matrix};
+use super::log::Log;
+use crate::block::{BlockKind, BlockMatrix, BlockPreconditioner, BlockRecipe, natural_block};
+use crate::error::{BackendError, SetupError, SolveError};
+use crate::krylov::System;
+use crate::matrix::Csr;
+use crate::operator::LinearOperator;
+use crate::space::Threads;
+use std::sync::Arc;
+
+type Space = Threads<f64>;
+
+/// A, M and workspace in blocks.
+pub(super) struct Blocks {
+    pub(super) a: BlockMatrix,
+    pub(super) m: BlockPreconditioner,
+    pub(super) workspace: Workspace<BlockMatrix, BlockPreconditioner>,
+}
+
+impl<A: 'static> Site<'_, A> {
+    /// The blocks to take, if any. Those that were asked for by name, of size 1 included; or those of a scalar factor that is the
+    /// same in blocks.
+    pub(super) fn blocks(&self, kind: Preconditioning) -> Result<Option<(BlockKind, usize)>, SetupError> {
+        let own = as_matrix(self.a).is_some_and(|a| Arc::ptr_eq(a.pattern(), self.matrix.pattern()));
+        let natural = || natural_block(self.matrix.pattern());
+        let scalar = match kind {
+            Preconditioning::Block(kind, size) if own => {
+                return Ok(Some((kind, size.unwrap_or_else(|| natural().size))));
+            }
+            Preconditioning::Block(..) => {
+                let what = "blocks for an A that is not the matrix they are made from";
+                return Err(BackendError::Unsupported { what }.into());
+            }
+            Preconditioning::Ic(0) => BlockKind::Ic0,
+            Preconditioning::Ilu(0) => BlockKind::Ilu0,
+            _ => return Ok(None),
+        };
+        let plain = self.options.layout == Layout::Auto && self.options.precision == Precision::F64;
+        if !plain || !own {
+            return Ok(None);
+        }
+        let found = natural();
+        Ok((found.size > 1 && found.fill == 1.0).then_some((scalar, found.size)))
+    }
+}
+
+impl Blocks {
+    pub(super) fn build<A: LinearOperator<Space>>(
+        site: &Site<'_, A>,
+        (block, size): (BlockKind, usize),
+        kind: Preconditioning,
+        log: &mut Log,
+    ) -> Result<(Engine<A>, Told), SolveError> {
+        let Site { space, options, matrix, method, .. } = *site;
+        let recipe = BlockRecipe { schedule: options.schedule, ..BlockRecipe::new(block) };
+        let (a, mut m) = log.analyzing(|| {
+            let a = BlockMatrix::new(space, matrix, size)?;
+            let m = BlockPreconditioner::new(space, &a, &recipe)?;
+            Ok::<_, SetupError>((a, m))
+        })?;
+        let shift = log.factor(options.recover, kind, 0.0, |shift| refactor(&mut m, space, &a, shift))?;
+        let workspace = Workspace::new(method, System { space, a: &a, m: &m })?;
+        let n = matrix.nrows();
+        let vectors = 8 * n * (method.vectors() + 3);
+        let (down, up) = m.plans();
+        let told = Told {
+            kind,
+            nnz: m.nnz(),
+            bytes: m.bytes(),
+            shift,
+            schedule: Some([down.why().to_owned(), up.why().to_owned()]),
+            layout: format!("dense blocks of {size} x {size}, rows as given"),
+            ordering: String::new(),
+            predicted: predicted(&a, block) + vectors,
+            held: a.bytes() + m.bytes() + vectors,
+        };
+        Ok((Engine::Blocks(Box::new(Blocks { a, m, workspace })), told))
+    }
+
+    pub(super) fn refactor(
+        &mut self,
+        space: &Space,
+        matrix: &Csr<f64>,
+        shift: f64,
+    ) -> Result<(), SetupError> {
+        self.a.set(space, matrix)?;
+        refactor(&mut self.m, space, &self.a, shift)
+    }
+}
+
+fn refactor(
+    m: &mut BlockPreconditioner,
+    space: &Space,
+    a: &BlockMatrix,
+    shift: f64,
+) -> Result<(), SetupError> {
+    use crate::operator::Preconditioner;
+    m.shift = shift;
+    m.refactor(space, a)
+}
+
+/// A in blocks, and a factor on its pattern: the off-diagonal blocks with an index each, two row pointers and the diagonal.
+fn predicted(a: &BlockMatrix, block: BlockKind) -> usize {
+    let (size, pattern) = (a.size(), a.pattern());
+    let diagonal = 8 * size * size * pattern.nrows();
+    let off = pattern.nnz().saturating_sub(pattern.nrows());
+    let factor = match block {
+        BlockKind::Jacobi => 0,
+        _ => off * (8 * size * size + 4) + 16 * (pattern.nrows() + 1),
+    };
+    a.bytes() + diagonal + factor
+}
