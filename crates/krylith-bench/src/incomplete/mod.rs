@@ -52,6 +52,9 @@ pub struct Options {
     /// Take over what the peers of an older record did
     #[arg(long)]
     peers_from: Option<PathBuf>,
+    /// Run those peers again whose outcome in the older record is one of these, such as `time_limit`
+    #[arg(long, requires = "peers_from", value_delimiter = ',')]
+    again: Vec<String>,
     /// Only contestants whose names contain one of these, such as `PETSc`
     #[arg(long)]
     only: Vec<String>,
@@ -214,9 +217,12 @@ impl Running<'_> {
     /// Everyone on a matrix.
     fn matrix(&self, matrix: &Matrix) -> Result<(), Failure> {
         let (mut runs, mut versions): (Vec<Run>, BTreeMap<String, String>) = Default::default();
-        let taken = |c: &Contestant| self.old.filter(|_| !c.is_own())?.run(&matrix.file, c.name).cloned();
+        let taken = |c: &Contestant| {
+            let run = self.old.filter(|_| !c.is_own())?.run(&matrix.file, c.name)?;
+            (!self.options.again.contains(&run.outcome)).then(|| run.clone())
+        };
         let (known, missing): (Vec<_>, Vec<_>) = self.contestants.iter().partition(|c| taken(c).is_some());
-        runs.extend(known.into_iter().filter_map(|c| taken(c)));
+        runs.extend(known.into_iter().filter_map(taken));
         if !missing.is_empty() {
             let a = io::read_matrix(self.options.folder.join(&matrix.file))?;
             if (a.nrows(), a.nnz()) != (matrix.rows, matrix.nnz) {
@@ -254,6 +260,7 @@ mod tests {
             peers: Some(folder.into()),
             python: Some(folder.join("python")),
             peers_from,
+            again: Vec::new(),
             only: vec!["PETSc ICC(0) none".into()],
             matrices: Vec::new(),
             seconds: 60,
@@ -298,6 +305,10 @@ mod tests {
         driver(folder, "exit 9");
         run(&options(folder, &output, Some(path.clone()))).unwrap();
         assert_eq!(Record::read(&path).unwrap().runs, record.runs);
+        // Unless its outcome is to be found again.
+        let again = vec!["false_convergence".into()];
+        run(&Options { again, ..options(folder, &output, Some(path.clone())) }).unwrap();
+        assert_eq!(Record::read(&path).unwrap().runs[0].outcome, "crashed");
         // Without the older record it is a failed line.
         run(&options(folder, &output, None)).unwrap();
         assert_eq!(Record::read(&path).unwrap().runs[0].outcome, "crashed");
