@@ -49,10 +49,10 @@ static PetscErrorCode residual(Mat a, Vec b, Vec x, Vec r, PetscReal *relative) 
     PetscFunctionReturn(0);
 }
 
-/* Solves from x = 0, and from x again as long as that helps. */
+/* Solves from x = 0, and from x again as long as PETSc calls that converged and it is not. */
 static PetscErrorCode solve(KSP ksp, Mat a, Vec b, Vec x, PetscReal rtol, PetscInt max_iterations) {
     Vec r;
-    PetscReal last = PETSC_MAX_REAL, relative = 0;
+    PetscReal relative = 0;
     KSPConvergedReason reason;
     PetscFunctionBeginUser;
     PetscCall(VecDuplicate(b, &r));
@@ -67,8 +67,7 @@ static PetscErrorCode solve(KSP ksp, Mat a, Vec b, Vec x, PetscReal rtol, PetscI
         rounds++;
         said = reason > 0 ? "converged" : KSPConvergedReasons[reason];
         PetscCall(residual(a, b, x, r, &relative));
-        if (reason <= 0 || !(relative > rtol) || !(relative < last / 2)) break;
-        last = relative;
+        if (reason <= 0 || !(relative > rtol)) break;
         PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
     } while (rounds < ROUNDS && iterations < max_iterations);
     PetscCall(VecDestroy(&r));

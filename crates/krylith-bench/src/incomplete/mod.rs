@@ -13,6 +13,7 @@
 mod contestants;
 mod factors;
 mod own;
+mod rank;
 mod record;
 mod report;
 mod select;
@@ -91,7 +92,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if let Some(old) = &old {
         require_alike(old, options.study, &limits)?;
     }
-    let record = begin(options, old.as_ref(), &limits, &places)?;
+    let record = begin(options, old.as_ref(), &limits)?;
     let (contestants, skipped) = able(options, old.as_ref(), &places);
     let wanted = contestants.len();
     let study = Running {
@@ -124,15 +125,10 @@ fn require_alike(old: &Record, study: Study, limits: &Limits) -> Result<(), Fail
 }
 
 /// A record without runs: the selection of the older record where there is one.
-fn begin(
-    options: &Options,
-    old: Option<&Record>,
-    limits: &Limits,
-    places: &Places,
-) -> Result<Record, Failure> {
+fn begin(options: &Options, old: Option<&Record>, limits: &Limits) -> Result<Record, Failure> {
     let Selection { mut matrices, left_out } = match old {
         Some(old) => Selection { matrices: old.matrices.clone(), left_out: old.left_out.clone() },
-        None => select(options.study, &options.folder, options.least_rows, places)?,
+        None => select(options.study, &options.folder, options.least_rows)?,
     };
     matrices.retain(|m| named(&m.file, &options.matrices));
     Ok(Record {

@@ -1,27 +1,25 @@
 //! Which matrices of a catalogue a study takes, and why others are left out.
 //!
-//! `spd`: the files of the catalogue's folder `spd`. `general`: those of `general` that are square, have at least so many rows, and are
-//! structurally nonsingular: some permutation puts entries other than zero on the whole diagonal. The structural rank comes
-//! from SciPy. A matrix with b = A·1 = 0 tells nothing and is left out of both.
+//! `spd`: the files of the catalogue's folder `spd`. `general`: those of `general` that are square, have at least so many
+//! rows, and are structurally nonsingular: some permutation puts entries other than zero on the whole diagonal. A matrix with
+//! b = A·1 = 0 tells nothing and is left out of both.
 
-use super::contestants::{Places, Study, script};
+use super::contestants::Study;
+use super::rank::structural_rank;
 use super::record::{LeftOut, Matrix};
 use super::trial::right_hand_side;
 use crate::Failure;
 use crate::catalogue::parse;
 use krylith::{Csr, io};
 use std::path::Path;
-use std::process::Command;
 
 pub struct Selection {
     pub matrices: Vec<Matrix>,
     pub left_out: Vec<LeftOut>,
 }
 
-pub fn select(study: Study, folder: &Path, least_rows: usize, places: &Places) -> Result<Selection, Failure> {
-    let (mut taken, mut left_out) = (Vec::new(), Vec::new());
-    let scratch = tempfile::tempdir()?;
-    let mut files = Vec::new();
+pub fn select(study: Study, folder: &Path, least_rows: usize) -> Result<Selection, Failure> {
+    let mut selection = Selection { matrices: Vec::new(), left_out: Vec::new() };
     let prefix = format!("{}/", study.name());
     for entry in parse(&std::fs::read_to_string(folder.join("CATALOGUE.tsv"))?)? {
         if !entry.file.starts_with(&prefix) {
@@ -29,30 +27,11 @@ pub fn select(study: Study, folder: &Path, least_rows: usize, places: &Places) -
         }
         let file = entry.file;
         match examine(&folder.join(&file), study, least_rows) {
-            Err(why) => left_out.push(LeftOut { file, why }),
-            Ok(a) => {
-                let path = scratch.path().join(format!("{}.npz", taken.len()));
-                io::write_matrix(&path, &a)?;
-                files.push(path);
-                taken.push(Matrix { file, rows: a.nrows(), nnz: a.nnz() });
-            }
+            Err(why) => selection.left_out.push(LeftOut { file, why }),
+            Ok(a) => selection.matrices.push(Matrix { file, rows: a.nrows(), nnz: a.nnz() }),
         }
     }
-    if study == Study::General {
-        let ranks = structural_ranks(&files, places)?;
-        let mut kept = Vec::new();
-        for (matrix, rank) in taken.into_iter().zip(ranks) {
-            match rank == matrix.rows {
-                true => kept.push(matrix),
-                false => {
-                    let why = format!("structurally singular: rank {rank} of {}", matrix.rows);
-                    left_out.push(LeftOut { file: matrix.file, why });
-                }
-            }
-        }
-        taken = kept;
-    }
-    Ok(Selection { matrices: taken, left_out })
+    Ok(selection)
 }
 
 /// The matrix, or why it is left out.
@@ -76,19 +55,11 @@ fn suitable(a: &Csr<f64>, study: Study, least_rows: usize) -> Option<String> {
     if !a.values().iter().all(|v| v.is_finite()) {
         return Some("an entry is not finite".into());
     }
-    right_hand_side(a).iter().all(|&b| b == 0.0).then(|| "b = A·1 is zero".into())
-}
-
-fn structural_ranks(files: &[impl AsRef<Path>], places: &Places) -> Result<Vec<usize>, Failure> {
-    let mut command = Command::new(&places.python);
-    command.arg(script("structural_rank.py")).args(files.iter().map(AsRef::as_ref));
-    let output = command.output().map_err(|e| format!("{}: {e}", places.python.display()))?;
-    if !output.status.success() {
-        return Err(format!("structural_rank.py: {}", String::from_utf8_lossy(&output.stderr)).into());
+    if right_hand_side(a).iter().all(|&b| b == 0.0) {
+        return Some("b = A·1 is zero".into());
     }
-    let ranks: Vec<usize> =
-        String::from_utf8(output.stdout)?.lines().map(str::parse).collect::<Result<_, _>>()?;
-    if ranks.len() == files.len() { Ok(ranks) } else { Err("structural_rank.py: lines are missing".into()) }
+    let rank = if study == Study::General { structural_rank(a) } else { a.nrows() };
+    (rank < a.nrows()).then(|| format!("structurally singular: rank {rank} of {}", a.nrows()))
 }
 
 #[cfg(test)]
@@ -106,6 +77,8 @@ mod tests {
         assert_eq!(general(&wide, 1).unwrap(), "not square");
         let ring = Csr::new(2, 2, vec![0, 2, 4], vec![0, 1, 0, 1], vec![1.0, -1.0, -1.0, 1.0]).unwrap();
         assert_eq!(general(&ring, 1).unwrap(), "b = A·1 is zero");
+        let empty_row = Csr::new(2, 2, vec![0, 1, 1], vec![1], vec![1.0]).unwrap();
+        assert_eq!(general(&empty_row, 1).unwrap(), "structurally singular: rank 1 of 2");
         let infinite = Csr::new(1, 1, vec![0, 1], vec![0], vec![f64::INFINITY]).unwrap();
         assert_eq!(general(&infinite, 1).unwrap(), "an entry is not finite");
     }
