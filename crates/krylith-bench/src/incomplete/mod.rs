@@ -1,8 +1,9 @@
 //! Incomplete factorizations beside those of other systems on real matrices: who converges where. Outcomes, no times.
 //!
 //! b = A·1, x₀ = 0. Converged means ‖b − A x‖₂ ≤ 1e-8 ‖b‖₂ for the residual that this program recomputes from A and the x of
-//! a contestant, within 10,000 iterations (inner ones of GMRES) and a limit of seconds. A contestant whose own residual meets
-//! the tolerance while the recomputed one does not goes on from its x, whoever it is. Each runs in a process of its own.
+//! a contestant, within 10,000 iterations (inner ones of GMRES) and a limit of seconds. A peer whose own residual meets the
+//! tolerance while the recomputed one does not goes on from its x, up to 20 times; Krylith does so by itself. Each runs in a
+//! process of its own.
 //!
 //! * `spd`: CG with incomplete Cholesky. `general`: GMRES(50) and BiCGStab with incomplete LU.
 //! * `factors`: ILU(k) and IC(k) equal PETSc's, in their entries and their applications.
