@@ -63,6 +63,6 @@ tsan-engine:
 same-bits folder:
     KRYLITH_MATRICES="$(realpath {{folder}})" cargo test -p krylith --test same_bits -- --ignored --nocapture
 
-# Install the libraries that `krylith-bench compare` compares with, and build their drivers into target/peers
+# Install the libraries that `krylith-bench compare` and `incomplete` compare with, and build their drivers into target/peers
 bench-setup *steps:
     crates/krylith-bench/peers/setup {{steps}}

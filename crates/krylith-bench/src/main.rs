@@ -8,6 +8,7 @@ mod catalogue;
 mod compare;
 mod handover;
 mod ilut;
+mod incomplete;
 mod outcomes;
 mod peers;
 mod read;
@@ -42,6 +43,11 @@ enum Study {
     Ilut(ilut::Options),
     /// Whole solves and single operations beside PETSc, MKL, hypre and others
     Compare(compare::Options),
+    /// Incomplete factorizations beside those of PETSc, ilupp and SciPy on the matrices of a folder with a CATALOGUE.tsv: outcomes
+    Incomplete(incomplete::Options),
+    /// One solve of Krylith; what `incomplete` runs in a process of its own
+    #[command(hide = true)]
+    IncompleteOnce(incomplete::OnceOptions),
     /// One solve, or the seconds of single operations; what `compare` runs in a process of its own
     #[command(hide = true)]
     CompareOnce(compare::OnceOptions),
@@ -63,6 +69,8 @@ fn main() -> ExitCode {
         Study::Peers(options) => peers::run(&options),
         Study::Ilut(options) => ilut::run(&options),
         Study::Compare(options) => compare::run(&options),
+        Study::Incomplete(options) => incomplete::run(&options),
+        Study::IncompleteOnce(options) => incomplete::once(&options),
         Study::CompareOnce(options) => compare::once(&options),
         Study::CompareTriad(options) => compare::triad_once(&options),
         Study::ReadOnce(options) => read::once(&options),

@@ -34,15 +34,22 @@ pub fn command() -> String {
     without_folders(std::env::args().skip(1))
 }
 
+/// Options whose values are places on this machine.
+const PLACES: [&str; 5] = ["--work", "--output", "--peers", "--peers-from", "--python"];
+
 fn without_folders(arguments: impl Iterator<Item = String>) -> String {
     let mut words = vec!["krylith-bench".to_owned()];
     let mut skip = false;
     for word in arguments {
-        let named = ["--work", "--output", "--peers"].iter().find(|n| word.starts_with(**n));
-        if !skip && named.is_none() {
-            words.push(word.clone());
+        let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+        let place = PLACES.contains(&name);
+        if !skip && !place {
+            // Of a path only its end means something elsewhere.
+            let path = std::path::Path::new(&word);
+            let end = path.file_name().filter(|_| path.is_absolute());
+            words.push(end.map_or(word.clone(), |end| end.to_string_lossy().into_owned()));
         }
-        skip = named.is_some_and(|n| word == **n);
+        skip = place && name == word;
     }
     words.join(" ")
 }
@@ -81,9 +88,11 @@ mod tests {
 
     #[test]
     fn the_command_names_no_folder() {
+        let told = |words: &[&str]| without_folders(words.iter().map(|&w| w.to_owned()));
         let words = ["compare", "--work", "/somewhere", "--output=/elsewhere", "--quick"];
-        let command = without_folders(words.into_iter().map(String::from));
-        assert_eq!(command, "krylith-bench compare --quick");
+        assert_eq!(told(&words), "krylith-bench compare --quick");
+        let words = ["incomplete", "spd", "/data/matrices", "--peers-from", "/old.json", "--seconds", "9"];
+        assert_eq!(told(&words), "krylith-bench incomplete spd matrices --seconds 9");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! operations that are compared to it.
 
 mod contestants;
-mod machine;
+pub mod machine;
 mod once;
 mod plot;
 pub(crate) mod raw;
@@ -14,6 +14,7 @@ mod record;
 mod report;
 mod triad;
 
+pub use contestants::limited;
 pub use once::{OnceOptions, run as once};
 pub use triad::{TriadOptions, once as triad_once};
 
@@ -150,7 +151,7 @@ fn problems(options: &Options) -> Vec<(String, String)> {
 }
 
 /// `peers` beside the folder of this program's profile: `target/peers`.
-fn default_peers() -> Result<PathBuf, Failure> {
+pub fn default_peers() -> Result<PathBuf, Failure> {
     let own = std::env::current_exe()?;
     let target = own.parent().and_then(Path::parent).ok_or("this program has no target folder")?;
     Ok(target.join("peers"))

@@ -8,7 +8,7 @@ use krylith::operator::{LinearOperator, Recipe, Symbolic};
 use krylith::precond::Incomplete;
 use krylith::schedule::Schedule;
 use krylith::sliced::{Sliced, SlicedFactor, SlicedPattern};
-use krylith::solver::{Method, Preconditioning};
+use krylith::solver::{Precision, Preconditioning};
 use krylith::space::{Space, Threads};
 use krylith::{Csr, Solver};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub struct OnceOptions {
     file: PathBuf,
     #[arg(value_parser = ["solve", "kernels"])]
     mode: String,
-    /// METHOD+PRECONDITIONER
+    /// METHOD+PRECONDITIONER, or METHOD+PRECONDITIONER+mixed
     config: String,
     rtol: f64,
     max_iterations: usize,
@@ -34,9 +34,14 @@ pub struct OnceOptions {
 /// Does what is asked and prints the line.
 pub fn run(options: &OnceOptions) -> Result<(), Failure> {
     rayon::ThreadPoolBuilder::new().num_threads(options.threads).build_global()?;
-    let (method, preconditioner) =
-        options.config.split_once('+').ok_or("a configuration is METHOD+PRECONDITIONER")?;
+    let words: Vec<&str> = options.config.split('+').collect();
+    let (method, preconditioner, precision) = match words[..] {
+        [method, preconditioner] => (method, preconditioner, Precision::F64),
+        [method, preconditioner, "mixed"] => (method, preconditioner, Precision::Mixed),
+        _ => return Err("a configuration is METHOD+PRECONDITIONER or METHOD+PRECONDITIONER+mixed".into()),
+    };
     let (method, preconditioner) = (method.parse()?, preconditioner.parse()?);
+    let solver = Solver::new().method(method).preconditioner(preconditioner).precision(precision);
     let a = raw::read(&options.file)?;
     let mut line = Line {
         peer: "krylith".into(),
@@ -50,27 +55,16 @@ pub fn run(options: &OnceOptions) -> Result<(), Failure> {
         line.status = "measured".into();
         line.kernels = kernels(&a, preconditioner, options.threads)?;
     } else {
-        solve(&a, method, preconditioner, options, &mut line)?;
+        solve(&a, solver, options, &mut line)?;
     }
     println!("{}", serde_json::to_string(&line)?);
     Ok(())
 }
 
-fn solve(
-    a: &Csr<f64>,
-    method: Method,
-    preconditioner: Preconditioning,
-    options: &OnceOptions,
-    line: &mut Line,
-) -> Result<(), Failure> {
+fn solve(a: &Csr<f64>, solver: Solver, options: &OnceOptions, line: &mut Line) -> Result<(), Failure> {
     let b = right_hand_side(a);
     let mut x = vec![0.0; a.nrows()];
-    let solver = Solver::new()
-        .method(method)
-        .preconditioner(preconditioner)
-        .threads(options.threads)
-        .rtol(options.rtol)
-        .max_iterations(options.max_iterations);
+    let solver = solver.threads(options.threads).rtol(options.rtol).max_iterations(options.max_iterations);
     let started = Instant::now();
     let mut prepared = solver.prepare(a)?;
     line.setup_seconds = Some(started.elapsed().as_secs_f64());
@@ -195,6 +189,7 @@ fn least_seconds<T, E: Into<Failure>>(mut call: impl FnMut() -> Result<T, E>) ->
 mod tests {
     use super::*;
     use krylith::gallery::Problem;
+    use krylith::solver::Method;
 
     #[test]
     fn a_solve_fills_the_line() {
@@ -208,7 +203,8 @@ mod tests {
             threads: 2,
         };
         let mut line = Line::default();
-        solve(&a, Method::Cg, Preconditioning::Ic(0), &options, &mut line).unwrap();
+        let solver = Solver::new().method(Method::Cg).preconditioner(Preconditioning::Ic(0));
+        solve(&a, solver, &options, &mut line).unwrap();
         assert_eq!(line.shortfall(1e-7), None);
         assert!(line.iterations.unwrap() > 5 && line.total().unwrap() > 0.0);
     }

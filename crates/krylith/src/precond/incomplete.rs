@@ -102,16 +102,12 @@ impl Incomplete {
     pub(crate) fn pattern(&self, a: &Arc<Pattern>) -> Result<Arc<Pattern>, SetupError> {
         a.require_square()?;
         let limit = self.max_bytes.or_else(crate::solver::available_memory).unwrap_or(u64::MAX);
-        let full = (0..a.nrows()).all(|i| a.find(i, i).is_some());
-        let symmetric = self.form.kind == Kind::Cholesky && a.transpose() == **a;
-        let source = match self.form.kind {
-            Kind::Cholesky if !symmetric => Arc::new(fill::mirrored(a)),
-            _ => Arc::clone(a),
-        };
-        if self.level == 0 && full && Arc::ptr_eq(&source, a) {
-            return Ok(source);
+        if self.level == 0 && fill::has_full_diagonal(a) {
+            return Ok(Arc::clone(a));
         }
-        fill::levels(&source, self.level, self.form.kind == Kind::Cholesky, limit).map(Arc::new)
+        let cholesky = self.form.kind == Kind::Cholesky;
+        let mirrored = (cholesky && !fill::is_symmetric(a)).then(|| fill::mirrored(a));
+        fill::levels(mirrored.as_ref().unwrap_or(a), self.level, cholesky, limit).map(Arc::new)
     }
 }
 

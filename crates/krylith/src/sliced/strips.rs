@@ -142,10 +142,13 @@ impl SlicedPattern {
         let Some(order) = LevelOrder::new(source, (n as f64 * most_positions) as usize) else {
             return Err(NotSliced::SmallWavefronts);
         };
-        Self::cut_along(source, Arc::new(order), most_places)
+        let mut pattern = Self::cut_along(source, Arc::new(order), most_places)?;
+        pattern.symmetric = pattern.finds_symmetry();
+        Ok(pattern)
     }
 
-    /// The same for a pattern that is part of this one, in the same order: that of A where this one is a factor's.
+    /// The same for a pattern that is part of this one, in the same order: that of A where this one is a factor's. Nobody asks it
+    /// whether it is symmetric.
     pub(crate) fn part(&self, source: &Arc<Pattern>) -> Result<Self, NotSliced> {
         self.part_with(source, MOST_PLACES)
     }
@@ -167,9 +170,7 @@ impl SlicedPattern {
         }
         let ([lower, upper], bases) = join(tasks);
         let source = Arc::clone(source);
-        let mut pattern = SlicedPattern { source, order, lower, upper, places, bases, symmetric: false };
-        pattern.symmetric = pattern.finds_symmetry();
-        Ok(pattern)
+        Ok(SlicedPattern { source, order, lower, upper, places, bases, symmetric: false })
     }
 
     /// Length of reordered vectors: rows, and the empty positions between levels.
