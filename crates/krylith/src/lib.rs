@@ -15,7 +15,7 @@
 //! * [`gallery`]: generated problems, each a name and a formula;
 //! * [`transform`]: orderings, and large entries brought to the diagonal;
 //! * [`schedule`]: what of a triangular solve may run at the same time, and in which order it does;
-//! * [`precond`]: Jacobi, IC(0), ILU(0);
+//! * [`precond`]: Jacobi and incomplete factors;
 //! * [`block`]: matrices of small dense blocks, and the same preconditioners for them;
 //! * [`space`], [`operator`], [`krylov`]: Krylov methods, written once for every place where vectors may live;
 //! * [`stop`], [`observe`]: when an iteration ends, and who watches it;

@@ -7,9 +7,10 @@ use krylith::krylov::{BiCgStab, Cg, Gmres, System};
 use krylith::operator::{Preconditioner, Recipe, Symbolic};
 use krylith::precond::{Incomplete, Jacobi};
 use krylith::schedule::Schedule;
-use krylith::solver::{Layout as Order, Method, Preconditioning};
+use krylith::solver::{Layout as Order, Method, Precision, Preconditioning};
 use krylith::space::Threads;
 use krylith::stop::IterationLimit;
+use krylith::transform::Ordering as Reorder;
 use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -48,6 +49,44 @@ fn nothing_is_allocated_while_iterating_or_refactoring() {
     by_hand();
     for layout in [Order::Auto, Order::Rows] {
         prepared(layout);
+    }
+    sequences();
+}
+
+/// Every kind of engine, through the solver: with fill, narrow, frozen, reordered, in blocks.
+fn sequences() {
+    let problem = |name: &str| name.parse::<Problem>().unwrap().generate().unwrap();
+    let (spd, general, solid) =
+        (problem("poisson3d:12"), problem("convection3d:12"), problem("elasticity3d:4"));
+    let cases = [
+        (Method::Cg, &spd, ["ic(1)", "mic0", "dic", "ict(0.01)"].as_slice()),
+        (
+            Method::BiCgStab,
+            &general,
+            &["ilu(1)", "milu0", "milu0-columns", "dilu", "ilut(5,0.01)", "ilutp(5,0.01)"],
+        ),
+        (Method::Cg, &solid, &["bic0", "bjacobi"]),
+    ];
+    for (method, a, names) in cases {
+        for name in names {
+            for (ordering, precision) in [
+                (Reorder::Natural, Precision::F64),
+                (Reorder::Rcm, Precision::F64),
+                (Reorder::Natural, Precision::Mixed),
+            ] {
+                let solver = Solver::new().threads(2).method(method).reorder(ordering).precision(precision);
+                let solver = solver.preconditioner(name.parse().unwrap());
+                let mut prepared = solver.prepare(a).unwrap();
+                let count = allocations(|| prepared.refactor(a).unwrap());
+                assert_eq!(count, 0, "{name} {ordering} {precision:?}");
+                let (b, mut x) = (vec![1.0; a.nrows()], vec![0.0; a.nrows()]);
+                let report = prepared.solve(a, &b, &mut x, &mut ()).unwrap();
+                report.require_converged().unwrap();
+                let foreseen = report.predicted_bytes;
+                let near = foreseen.abs_diff(report.bytes) < report.bytes / 10;
+                assert!(near, "{name} {ordering} {precision:?}: {foreseen} foreseen, {}", report.bytes);
+            }
+        }
     }
 }
 
