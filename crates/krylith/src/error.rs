@@ -202,9 +202,9 @@ pub enum BackendError {
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SolveError {
-    /// The values of A are not those that were factored.
+    /// The values of A are not those that were factored, or factoring failed.
     #[error(
-        "the factor is that of another matrix: call `refactor` first, or allow it with `Solver::allow_stale_factor`"
+        "there is no factor of this matrix: call `refactor` first, or allow it with `Solver::allow_stale_factor`"
     )]
     StaleFactor,
     /// The preconditioner.

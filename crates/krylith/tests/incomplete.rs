@@ -232,3 +232,26 @@ fn fill_of_a_reversed_grid_is_the_same() {
         assert_eq!(factor(Incomplete::ic(k), &a).nnz(), factor(Incomplete::ic(k), &reversed).nnz());
     }
 }
+
+/// Triangles from elsewhere are checked before they are relied on.
+#[test]
+fn frozen_triangles_are_checked() {
+    use krylith::precond::Form;
+    use krylith::precond::threshold::{IctOptions, Triangles, ict};
+    let a = problem("poisson2d:5");
+    let good = ict(a.view(), &IctOptions { tau: 0.01, p: None, shift: 0.0, max_bytes: u64::MAX }).unwrap();
+    let frozen = |form: Form, t: Triangles<f64>| {
+        IncompleteFactor::<f64>::frozen(form, a.pattern(), t, 2, Schedule::Auto).map(|_| ())
+    };
+    assert!(frozen(Form::CHOLESKY, good.clone()).is_ok());
+    let short = Triangles { inverse: vec![1.0; 3], ..good.clone() };
+    assert!(frozen(Form::LU, short).unwrap_err().to_string().contains("length 3"));
+    let whole = Triangles { lower: a.clone(), ..good.clone() };
+    assert!(frozen(Form::LU, whole).unwrap_err().to_string().contains("strict lower"));
+    let crossed = Triangles { upper: good.lower.clone(), ..good.clone() };
+    assert!(frozen(Form::LU, crossed).is_err());
+    let other = problem("poisson2d:6");
+    let larger =
+        ict(other.view(), &IctOptions { tau: 0.01, p: None, shift: 0.0, max_bytes: u64::MAX }).unwrap();
+    assert!(frozen(Form::LU, larger).is_err());
+}

@@ -178,3 +178,95 @@ fn full_blocks_are_found() {
     let why = wrong.unwrap_err().to_string();
     assert!(why.contains("375 rows") && why.contains("block size 2"), "{why}");
 }
+
+/// A matrix of another pattern is refused in any order, also if it has as many entries.
+#[test]
+fn another_pattern_is_refused() {
+    let a = problem("poisson2d:6");
+    let n = a.nrows();
+    let shift = Permutation::new((0..n as u32).map(|i| (i + 1) % n as u32).collect()).unwrap();
+    let other = a.view().permute_symmetric(&shift).unwrap();
+    for (ordering, name) in [(Ordering::Natural, "ic0"), (Ordering::Rcm, "ic0"), (Ordering::Rcm, "ict(0.01)")]
+    {
+        let mut prepared = solver(name, Method::Cg).threads(1).reorder(ordering).prepare(&a).unwrap();
+        assert_eq!(prepared.refactor(&other), Err(krylith::SetupError::PatternChanged), "{ordering} {name}");
+    }
+}
+
+/// A Cholesky factor reads the lower triangle; entries of A above the diagonal that have no partner stay in the product.
+#[test]
+fn a_pattern_that_is_not_symmetric_is_multiplied_as_it_is() {
+    let spd = problem("poisson2d:60");
+    let n = spd.nrows();
+    let (mut rows, mut columns, mut values) = (vec![59], vec![60], vec![0.125]);
+    for i in 0..n {
+        for (&j, &v) in spd.row(i).0.iter().zip(spd.row(i).1).filter(|(j, _)| **j as usize <= i) {
+            rows.push(i as u32);
+            columns.push(j);
+            values.push(v);
+        }
+    }
+    let a = Csr::from_triplets(n, n, &rows, &columns, &values).unwrap();
+    for name in ["ic0", "ic(1)", "mic(1,0.9)"] {
+        solve(&solver(name, Method::BiCgStab).threads(2), &a);
+    }
+}
+
+#[test]
+fn rows_in_recovery_are_those_of_the_matrix() {
+    let mut a = problem("poisson2d:8");
+    let place = a.pattern().find(40, 40).unwrap();
+    a.values_mut()[place] = -5.0;
+    for ordering in [Ordering::Natural, Ordering::Rcm, Ordering::Amd] {
+        let options = solver("ic0", Method::Minres).reorder(ordering).threads(1);
+        let report = options.solve(&a, &right_hand_side(a.nrows())).unwrap().report;
+        let row = report.recovery[0].row.unwrap();
+        assert_eq!(row, 40, "{ordering}");
+        assert!(report.recovery[0].failed.contains(&format!("row {row}")));
+        let refused = options.recover(false).solve(&a, &right_hand_side(a.nrows()));
+        assert!(refused.unwrap_err().to_string().contains("in row 40"));
+    }
+}
+
+#[test]
+fn after_a_failed_refactor_there_is_no_factor() {
+    let good = problem("poisson2d:8");
+    let mut bad = good.clone();
+    bad.values_mut().fill(f64::NAN);
+    let b = right_hand_side(good.nrows());
+    let mut x = vec![0.0; b.len()];
+    let mut prepared = solver("ic0", Method::Cg).threads(1).prepare(&good).unwrap();
+    for _ in 0..2 {
+        assert!(prepared.refactor(&bad).is_err());
+        let refused = prepared.solve(&good, &b, &mut x, &mut ());
+        assert_eq!(refused.map(|_| ()), Err(krylith::SolveError::StaleFactor));
+    }
+    prepared.refactor(&good).unwrap();
+    prepared.solve(&good, &b, &mut x, &mut ()).unwrap().require_converged().unwrap();
+}
+
+/// What does not fit f32 stays in f64.
+#[test]
+fn very_small_and_very_large_matrices_keep_wide_factors() {
+    for size in [1e-46, 1e39] {
+        let mut a = problem("poisson3d:8");
+        a.values_mut().iter_mut().for_each(|v| *v *= size);
+        for name in ["ic0", "ict(0.01)"] {
+            let wide = solve(&solver(name, Method::Cg).threads(1), &a).1;
+            let narrow = solve(&solver(name, Method::Cg).threads(1).precision(Precision::Mixed), &a).1;
+            assert_eq!(wide.iterations, narrow.iterations);
+            assert_eq!(narrow.recovery.len(), usize::from(name == "ic0"));
+        }
+    }
+}
+
+/// Levels beyond all bounds end soon, whatever they end in.
+#[test]
+fn levels_beyond_all_bounds_end() {
+    let a = problem("poisson3d:20");
+    let (_, report) = solve(&solver("ic(1000000000000)", Method::Cg), &a);
+    assert!(report.recovery.len() <= 40, "{}", report.recovery.len());
+    let refused =
+        solver("bilu0(8)", Method::BiCgStab).max_factor_bytes(1 << 20).solve(&a, &right_hand_side(8000));
+    assert!(refused.unwrap_err().to_string().contains("more than the limit"));
+}

@@ -14,6 +14,7 @@
 use super::dense::{Block, Breakdown, invert_definite, invert_general};
 use super::lanes::{Lanes, Plain};
 use crate::matrix::Pattern;
+use crate::precond::form::SMALLEST_PIVOT;
 use std::ops::Range;
 
 /// Defines a kernel for each instruction set and a function that chooses.
@@ -293,18 +294,52 @@ unsafe fn product<L: Lanes, const B: usize>(a: *const f64, x: *const f64) -> [L:
 /// The diagonal block of row i of A, its diagonal scaled.
 #[inline(always)]
 unsafe fn diagonal<L: Lanes, const B: usize>(f: &Making<'_>, i: usize) -> [L::Pack; B] {
-    let before = f.a.pattern.row(i).partition_point(|&j| (j as usize) < i);
-    let place = f.a.pattern.row_ptr()[i] + before;
+    let place = diagonal_place::<B>(f, i);
     let mut block = [[0.0; B]; B];
     for r in 0..B {
         for s in 0..B {
             // SAFETY: the diagonal block of A stands there.
-            block[r][s] = unsafe { *f.a.values.add(place * B * B + r * B + s) };
+            block[r][s] = unsafe { *f.a.values.add(place + r * B + s) };
         }
         block[r][r] *= f.scale;
     }
     // SAFETY: a block.
     unsafe { load_block::<L, B>(address(&block)) }
+}
+
+/// The place of the diagonal block of row i among the values of A.
+#[inline(always)]
+fn diagonal_place<const B: usize>(f: &Making<'_>, i: usize) -> usize {
+    let before = f.a.pattern.row(i).partition_point(|&j| (j as usize) < i);
+    (f.a.pattern.row_ptr()[i] + before) * B * B
+}
+
+/// The largest entry of the diagonal block of A.
+///
+/// # Safety
+/// As the module says.
+#[inline(always)]
+unsafe fn largest_on_diagonal<const B: usize>(f: &Making<'_>, i: usize) -> f64 {
+    let place = diagonal_place::<B>(f, i);
+    let mut largest = 0.0;
+    for k in 0..B * B {
+        // SAFETY: the diagonal block of A stands there.
+        largest = f64::max(largest, unsafe { *f.a.values.add(place + k) }.abs());
+    }
+    largest
+}
+
+/// A pivot block is bad if its inverse exceeds 1 / ([`SMALLEST_PIVOT`] times the block of A): for B = 1 the rule of scalar pivots.
+#[inline(always)]
+fn is_large_enough<const B: usize>(inverse: Block<B>, size: f64) -> Result<Block<B>, Breakdown> {
+    let most = 1.0 / (SMALLEST_PIVOT * size);
+    for (step, row) in inverse.iter().enumerate() {
+        let largest = row.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+        if largest >= most {
+            return Err(Breakdown { step, pivot: 1.0 / largest });
+        }
+    }
+    Ok(inverse)
 }
 
 /// Inverts the pivot block of row i.
@@ -318,7 +353,11 @@ unsafe fn finish<L: Lanes, const B: usize>(
     let mut block = [[0.0; B]; B];
     // SAFETY: a block.
     unsafe { store_block::<L, B>(block.as_mut_ptr().cast(), pivot) };
-    let result = invert(&block);
+    let result = invert(&block).and_then(|inverse| {
+        // SAFETY: the diagonal block of A stands there.
+        let size = unsafe { largest_on_diagonal::<B>(f, i) };
+        is_large_enough(inverse, size)
+    });
     let place = f.inverse.wrapping_add(i * B * B);
     // SAFETY: the place of row i, which nobody else touches before it is finished.
     unsafe {

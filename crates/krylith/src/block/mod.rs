@@ -42,6 +42,7 @@ pub use any::{BlockMatrix, BlockPreconditioner};
 pub use factor::{BlockFactor, BlockKind, BlockRecipe, BlockScratch, BlockSymbolic};
 pub use matrix::Bsr;
 pub use natural::{BlockSize, natural_block};
+pub(crate) use natural::{count_blocks, full_block};
 
 #[cfg(test)]
 mod tests;

@@ -42,6 +42,39 @@ pub fn natural_block(pattern: &Pattern) -> BlockSize {
     (2..=8).rev().filter(fits).find_map(|size| with_size(pattern, size)).unwrap_or(scalar)
 }
 
+/// The largest size from 2 on whose blocks are all full: a cheaper question than that for [`natural_block`], since a row or two
+/// mostly answer it.
+pub(crate) fn full_block(pattern: &Pattern) -> Option<usize> {
+    let n = pattern.nrows();
+    if !pattern.is_square() || pattern.nnz() == 0 {
+        return None;
+    }
+    (2..=8).rev().filter(|&size| n.is_multiple_of(size)).find(|&size| {
+        let rows = n / size;
+        let some = (0..rows).step_by(rows.div_ceil(16));
+        some.clone().all(|i| is_full(pattern, size, i))
+            && (0..rows).into_par_iter().with_min_len(PIECE).all(|i| is_full(pattern, size, i))
+    })
+}
+
+/// Whether the rows of block row i have the same columns, in whole blocks.
+fn is_full(pattern: &Pattern, size: usize, i: usize) -> bool {
+    let columns = pattern.row(i * size);
+    let whole = |block: &[u32]| {
+        block[0] as usize % size == 0
+            && block.iter().zip(block[0]..).all(|(&column, expected)| column == expected)
+    };
+    columns.len().is_multiple_of(size)
+        && columns.chunks_exact(size).all(whole)
+        && (1..size).all(|r| pattern.row(i * size + r) == columns)
+}
+
+/// Blocks of this size that have an entry; rows past the last whole block are left out.
+pub(crate) fn count_blocks(pattern: &Pattern, size: usize) -> usize {
+    let rows = pattern.nrows() / size;
+    (0..rows).into_par_iter().with_min_len(PIECE).map(|i| BlockColumns::new(pattern, size, i).count()).sum()
+}
+
 /// The fill of blocks of this size, unless it exceeds [`LARGEST_FILL`].
 fn with_size(pattern: &Pattern, size: usize) -> Option<BlockSize> {
     let nnz = pattern.nnz() as f64;
@@ -70,6 +103,8 @@ mod tests {
     fn several_unknowns_a_node_are_found() {
         assert_eq!(natural(&problem("elasticity3d:7")), BlockSize { size: 3, fill: 1.0 });
         assert_eq!(natural(&problem("elasticity2d:12")), BlockSize { size: 2, fill: 1.0 });
+        assert_eq!(full_block(problem("elasticity3d:7").pattern()), Some(3));
+        assert_eq!(full_block(problem("elasticity2d:12").pattern()), Some(2));
         for size in 2..=8 {
             assert_eq!(natural(&blocky(size, 601, 5)).size, size);
         }
@@ -79,6 +114,7 @@ mod tests {
     fn scalar_problems_have_none() {
         for name in ["poisson2d:24", "poisson3d:12", "hpcg:8", "convection3d:12", "fem2d:30", "jump3d:12"] {
             assert_eq!(natural(&problem(name)), BlockSize { size: 1, fill: 1.0 }, "{name}");
+            assert_eq!(full_block(problem(name).pattern()), None, "{name}");
         }
         assert_eq!(natural(&Csr::identity(840).unwrap()).size, 1);
         assert_eq!(natural(&Csr::from_triplets(0, 0, &[], &[], &[]).unwrap()).size, 1);

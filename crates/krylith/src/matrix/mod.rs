@@ -13,6 +13,7 @@ mod symmetry;
 mod transpose;
 
 pub(crate) use assemble::{Entries, ROWS_PER_TASK, assemble, share};
+pub(crate) use csr::check_length;
 pub use csr::{Csr, CsrRef};
 pub use pattern::Pattern;
 pub(crate) use pattern::check_dimensions;

@@ -12,7 +12,8 @@
 //!
 //! U is scaled by D, unlike in the usual (I + L)(D U): both triangles then have a unit diagonal and one code applies all
 //! factors. Where only diagonals are updated, wₖ and wⱼ stay A's. Entries of A outside of the pattern count as fallen outside.
-//! Whatever is stored narrower than it is computed is rounded when a row is stored.
+//! Where L and U are stored narrower than the numbers are computed, a row is rounded whenever an entry of it is stored, that is
+//! after every row subtracted from it; pivots are summed in `f64`.
 //!
 //! References: Meijerink & van der Vorst 1977, doi:10.1090/S0025-5718-1977-0438681-4; Saad, Iterative Methods for Sparse Linear
 //! Systems, 2nd ed., algorithms 10.4 and 10.7.

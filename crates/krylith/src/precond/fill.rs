@@ -73,7 +73,7 @@ pub(super) fn has_full_diagonal(a: &Pattern) -> bool {
 }
 
 /// As many entries above the diagonal as below it, and for each of them one across.
-pub(super) fn is_symmetric(a: &Pattern) -> bool {
+pub(crate) fn is_symmetric(a: &Pattern) -> bool {
     let rows = || (0..a.nrows()).into_par_iter().with_min_len(1 << 12);
     let excess: isize = rows()
         .map(|i| {
@@ -138,18 +138,21 @@ impl Room {
     }
 }
 
-/// Bytes that a few rows foretell, if each entry above the diagonal is one of `sides`.
+/// Bytes that a few rows foretell, the longest of them left out, if each entry above the diagonal is one of `sides`.
 fn sample(a: &Pattern, k: usize, sides: u64, room: &Room) -> u64 {
     let n = a.nrows();
     let mut search = Search::new(a);
-    let (mut found, mut looked_at) = (0u64, 0u64);
+    let mut counts: Vec<u64> = Vec::with_capacity(SAMPLE);
     let mut bytes = 0;
     // Rows all over the matrix from the beginning on: multiples of an odd number near the golden section.
     let step = ((n as f64 * 0.618) as usize) | 1;
     for s in 0..SAMPLE.min(n) {
-        found += search.row(s.wrapping_mul(step) % n, k).len() as u64;
-        looked_at += 1;
-        let entries = u128::from(found) * u128::from(sides) * n as u128 / u128::from(looked_at);
+        counts.push(search.row(s.wrapping_mul(step) % n, k).len() as u64);
+        counts.sort_unstable();
+        // A few very long rows tell nothing about the others.
+        let usual = &counts[..counts.len() - counts.len() / 8];
+        let found: u64 = usual.iter().sum();
+        let entries = u128::from(found) * u128::from(sides) * n as u128 / usual.len() as u128;
         bytes = bytes_by_rows(n, u64::try_from(entries).unwrap_or(u64::MAX));
         if s >= 8 && bytes > room.limit.saturating_mul(64) {
             break;

@@ -14,7 +14,7 @@ use super::form::{Form, Kind, Sums, Update};
 use super::ldu::{Ldu, LduSymbolic, SweepScratch};
 use super::require_pattern;
 use super::threshold::Triangles;
-use crate::error::{BackendError, SetupError};
+use crate::error::{BackendError, MatrixError, SetupError};
 use crate::matrix::{Csr, Parts, Pattern};
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use crate::scalar::Real;
@@ -220,6 +220,25 @@ impl<T: Real, S: Real> Preconditioner<Threads<T>, Csr<T>> for IncompleteFactor<T
     }
 }
 
+/// An error unless all entries are below (or above) the diagonal.
+fn require_strict(pattern: &Pattern, below: bool) -> Result<(), MatrixError> {
+    let triangle = if below { "strict lower" } else { "strict upper" };
+    for row in 0..pattern.nrows() {
+        let columns = pattern.row(row);
+        let outermost = if below { columns.last() } else { columns.first() };
+        match outermost {
+            Some(&column) if below && column as usize >= row => {
+                return Err(MatrixError::NotTriangular { row, column, triangle });
+            }
+            Some(&column) if !below && column as usize <= row => {
+                return Err(MatrixError::NotTriangular { row, column, triangle });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// The numbers of a factor on its pattern.
 fn eliminate<T: Real, S: Real>(
     space: &Threads<T>,
@@ -289,6 +308,25 @@ impl<T: Real, S: Real> IncompleteFactor<T, S> {
         schedule: Schedule,
     ) -> Result<Self, SetupError> {
         let Triangles { lower, inverse, upper, .. } = triangles;
+        let n = source.nrows();
+        source.require_square()?;
+        for (what, found) in [
+            ("rows of L", lower.nrows()),
+            ("columns of L", lower.ncols()),
+            ("rows of U", upper.nrows()),
+            ("columns of U", upper.ncols()),
+            ("D", inverse.len()),
+        ] {
+            crate::matrix::check_length(what, n, found)?;
+        }
+        require_strict(lower.pattern(), true)?;
+        require_strict(upper.pattern(), false)?;
+        if form.kind == Kind::Cholesky && lower.pattern().transpose() != **upper.pattern() {
+            return Err(SetupError::PatternNotSymmetric);
+        }
+        if form.transposed() {
+            return Err(BackendError::Unsupported { what: "sums of columns on a frozen pattern" }.into());
+        }
         let (below, above) = (Arc::clone(lower.pattern()), Arc::clone(upper.pattern()));
         let ldu = Arc::new(LduSymbolic::new(below, above, threads, schedule)?);
         let symbolic = IncompleteSymbolic { form, source: Arc::clone(source), ldu, transposed: None };

@@ -11,7 +11,7 @@ mod jacobi;
 mod ldu;
 pub mod threshold;
 
-pub(crate) use fill::bytes_by_rows;
+pub(crate) use fill::{bytes_by_rows, is_symmetric};
 pub use form::{Form, Kind, Sums, Update};
 pub use incomplete::{Incomplete, IncompleteFactor, IncompleteSymbolic};
 pub use jacobi::{Jacobi, JacobiFactor, JacobiSymbolic};

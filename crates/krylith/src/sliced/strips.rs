@@ -293,7 +293,9 @@ fn cut(source: &Pattern, order: &LevelOrder, places: &mut [u32], most_places: f6
             let (mut found, mut rank) = (Vec::new(), Vec::new());
             let mut entries = 0;
             for slice in task * SLICES_A_TASK..((task + 1) * SLICES_A_TASK).min(slices) {
-                find(source, order, &places, slice, &mut found);
+                if !find(source, order, &places, slice, &mut found) {
+                    return None;
+                }
                 made.push(slice, &mut found, &mut rank);
                 for (lane, row) in rows_of(order, slice) {
                     // SAFETY: every row is in one slice.
@@ -316,8 +318,15 @@ fn cut(source: &Pattern, order: &LevelOrder, places: &mut [u32], most_places: f6
         .collect()
 }
 
-/// The distinct offsets of a slice; `places` hold the number of each entry's strip.
-fn find(source: &Pattern, order: &LevelOrder, places: &Parts<'_, u32>, slice: usize, found: &mut Vec<Found>) {
+/// The distinct offsets of a slice; `places` hold the number of each entry's strip. `false` if an entry changes the side of the
+/// diagonal in this order, which is then not one for this pattern.
+fn find(
+    source: &Pattern,
+    order: &LevelOrder,
+    places: &Parts<'_, u32>,
+    slice: usize,
+    found: &mut Vec<Found>,
+) -> bool {
     found.clear();
     for (lane, row) in rows_of(order, slice) {
         // SAFETY: every row is in one slice.
@@ -329,6 +338,9 @@ fn find(source: &Pattern, order: &LevelOrder, places: &Parts<'_, u32>, slice: us
                 continue;
             }
             let offset = order.positions[j as usize].wrapping_sub((slice * LANES + lane) as u32) as i32;
+            if (j < row) != (offset < 0) {
+                return false;
+            }
             if found.get(guess).is_none_or(|f| f.offset != offset) {
                 guess = found.iter().position(|f| f.offset == offset).unwrap_or(found.len());
             }
@@ -340,6 +352,7 @@ fn find(source: &Pattern, order: &LevelOrder, places: &Parts<'_, u32>, slice: us
             guess += 1;
         }
     }
+    true
 }
 
 impl Task {

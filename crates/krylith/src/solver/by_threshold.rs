@@ -70,6 +70,7 @@ impl ByThreshold {
                 let options = IlutOptions { rule, tau: threshold.tau, permtol, max_bytes };
                 let mut triangles = log.factoring(|| ilut(b.view(), &options))?;
                 if let Some((row, value)) = triangles.repairs.first {
+                    let row = log.rows.as_ref().map_or(row, |rows| rows[row] as usize);
                     let count = triangles.repairs.count;
                     log.recovery.push(Recovery {
                         failed: format!("{kind}: bad pivot {value:e} in row {row}"),

@@ -146,14 +146,14 @@ impl Preconditioning {
         )
     }
 
-    /// The nearest one with less fill.
+    /// One with half of the levels of fill, or none of it.
     pub(super) fn with_less_fill(self) -> Option<Self> {
         use Preconditioning as P;
         match self {
-            P::Ic(level @ 1..) => Some(P::Ic(level - 1)),
-            P::Mic(level @ 1.., omega) => Some(P::Mic(level - 1, omega)),
-            P::Ilu(level @ 1..) => Some(P::Ilu(level - 1)),
-            P::Milu(level @ 1.., omega, sums) => Some(P::Milu(level - 1, omega, sums)),
+            P::Ic(level @ 1..) => Some(P::Ic(level / 2)),
+            P::Mic(level @ 1.., omega) => Some(P::Mic(level / 2, omega)),
+            P::Ilu(level @ 1..) => Some(P::Ilu(level / 2)),
+            P::Milu(level @ 1.., omega, sums) => Some(P::Milu(level / 2, omega, sums)),
             P::Ict(_) => Some(P::Ic(0)),
             P::Ilut(_) => Some(P::Ilu(0)),
             _ => None,

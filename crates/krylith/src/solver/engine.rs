@@ -18,6 +18,7 @@ use crate::observe::Observer;
 use crate::operator::{DynPreconditioner, Identity, LinearOperator, Preconditioner, Recipe, Symbolic};
 use crate::precond::threshold::Triangles;
 use crate::precond::{Form, Incomplete, IncompleteFactor, IncompleteSymbolic, Jacobi, bytes_by_rows};
+use crate::report::Recovery;
 use crate::scalar::Real;
 use crate::space::Threads;
 use crate::stop::StoppingCriterion;
@@ -28,6 +29,9 @@ use std::sync::Arc;
 const PROPORTION: u64 = 100;
 /// And as large as this in any case.
 const SMALL: u64 = 64 << 20;
+
+/// Numbers below this, and their inverses, are well within the range of `f32`.
+const LARGEST_NARROW: f64 = 1e30;
 
 type Space = Threads<f64>;
 type Factor = DynPreconditioner<Space, Csr<f64>>;
@@ -117,6 +121,22 @@ pub(super) struct Site<'a, A> {
 }
 
 impl<A> Site<'_, A> {
+    /// Entries of A pass through `f32` while they are eliminated; where that is too narrow for them, `f64` is kept, and told.
+    fn fits_narrow(&self, kind: Preconditioning, log: &mut Log) -> bool {
+        let fits = |v: f64| v == 0.0 || (1.0 / LARGEST_NARROW..LARGEST_NARROW).contains(&v.abs());
+        let Some(k) = self.matrix.values().iter().position(|&v| !fits(v)) else { return true };
+        if kind.incomplete().is_some() {
+            let row = self.matrix.pattern().row_ptr().partition_point(|&first| first <= k) - 1;
+            log.recovery.push(Recovery {
+                failed: format!("mixed precision: an entry of row {row} is out of the range of f32"),
+                row: Some(row),
+                value: Some(self.matrix.values()[k]),
+                action: "factors in f64".into(),
+            });
+        }
+        false
+    }
+
     /// Bytes that a factor may take: what was said, or what the machine has free, but not out of all proportion to A.
     pub(super) fn limit(&self) -> u64 {
         let a = self.matrix;
@@ -146,7 +166,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
         scale: Option<&Scale>,
         log: &mut Log,
     ) -> Result<(Self, Told), SolveError> {
-        let narrow = site.options.precision == Precision::Mixed;
+        let narrow = site.options.precision == Precision::Mixed && site.fits_narrow(kind, log);
         if let Some(threshold) = kind.threshold() {
             let triangles = threshold.triangles(site, kind, scale, log)?;
             return Self::with_triangles(site, kind, triangles, log);
@@ -172,9 +192,11 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
         (triangles, shift): (Triangles<f64>, f64),
         log: &mut Log,
     ) -> Result<(Self, Told), SolveError> {
-        match site.options.precision {
-            Precision::F64 => Self::frozen::<f64>(site, kind, triangles, shift, log),
-            Precision::Mixed => Self::frozen::<f32>(site, kind, triangles, shift, log),
+        let values = || triangles.lower.values().iter().chain(triangles.upper.values());
+        let narrow = site.options.precision == Precision::Mixed && values().all(|v| v.abs() < LARGEST_NARROW);
+        match narrow {
+            true => Self::frozen::<f32>(site, kind, triangles, shift, log),
+            false => Self::frozen::<f64>(site, kind, triangles, shift, log),
         }
     }
 
@@ -292,7 +314,9 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
         };
         let shift = log.factor(options.recover, kind, 0.0, attempt)?;
         let memory = Memory::by_rows(pattern, why, size_of::<S>());
-        Self::with_factor(site, kind, f, shift, memory.layout, Some(memory.factor))
+        // Sums of columns take Aᵀ and its factor besides.
+        let twice = if recipe.form.transposed() { memory.factor + matrix.bytes() } else { 0 };
+        Self::with_factor(site, kind, f, shift, memory.layout, Some(memory.factor + twice))
     }
 
     /// Takes over the values of a matrix of the same pattern, with this shift; allocates nothing.

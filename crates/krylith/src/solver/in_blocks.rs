@@ -6,10 +6,12 @@
 use super::choice::{Layout, Precision, Preconditioning};
 use super::engine::{Engine, Site, Told, Workspace, as_matrix};
 use super::log::Log;
-use crate::block::{BlockKind, BlockMatrix, BlockPreconditioner, BlockRecipe, natural_block};
+use crate::block::{
+    BlockKind, BlockMatrix, BlockPreconditioner, BlockRecipe, count_blocks, full_block, natural_block,
+};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::System;
-use crate::matrix::Csr;
+use crate::matrix::{Csr, Pattern};
 use crate::operator::LinearOperator;
 use crate::space::Threads;
 use std::sync::Arc;
@@ -45,8 +47,7 @@ impl<A: 'static> Site<'_, A> {
         if !plain || !own {
             return Ok(None);
         }
-        let found = natural();
-        Ok((found.size > 1 && found.fill == 1.0).then_some((scalar, found.size)))
+        Ok(full_block(self.matrix.pattern()).map(|size| (scalar, size)))
     }
 }
 
@@ -58,6 +59,10 @@ impl Blocks {
         log: &mut Log,
     ) -> Result<(Engine<A>, Told), SolveError> {
         let Site { space, options, matrix, method, .. } = *site;
+        let foreseen = block_bytes(matrix.pattern(), block, size);
+        if foreseen > site.limit() {
+            return Err(SetupError::MemoryLimit { predicted: foreseen, limit: site.limit() }.into());
+        }
         let recipe = BlockRecipe { schedule: options.schedule, ..BlockRecipe::new(block) };
         let (a, mut m) = log.analyzing(|| {
             let a = BlockMatrix::new(space, matrix, size)?;
@@ -77,7 +82,7 @@ impl Blocks {
             schedule: Some([down.why().to_owned(), up.why().to_owned()]),
             layout: format!("dense blocks of {size} x {size}, rows as given"),
             ordering: String::new(),
-            predicted: predicted(&a, block) + vectors,
+            predicted: foreseen as usize + vectors,
             held: a.bytes() + m.bytes() + vectors,
         };
         Ok((Engine::Blocks(Box::new(Blocks { a, m, workspace })), told))
@@ -105,14 +110,15 @@ fn refactor(
     m.refactor(space, a)
 }
 
-/// A in blocks, and a factor on its pattern: the off-diagonal blocks with an index each, two row pointers and the diagonal.
-fn predicted(a: &BlockMatrix, block: BlockKind) -> usize {
-    let (size, pattern) = (a.size(), a.pattern());
-    let diagonal = 8 * size * size * pattern.nrows();
-    let off = pattern.nnz().saturating_sub(pattern.nrows());
+/// Bytes of A in blocks, and of a factor on its pattern: the off-diagonal blocks with an index each, two row pointers and the
+/// diagonal.
+fn block_bytes(pattern: &Pattern, block: BlockKind, size: usize) -> u64 {
+    let (rows, blocks) = (pattern.nrows() as u64 / size as u64, count_blocks(pattern, size) as u64);
+    let numbers = 8 * (size * size) as u64;
+    let a = blocks * (numbers + 4) + 8 * (rows + 1);
     let factor = match block {
         BlockKind::Jacobi => 0,
-        _ => off * (8 * size * size + 4) + 16 * (pattern.nrows() + 1),
+        _ => blocks.saturating_sub(rows) * (numbers + 4) + 16 * (rows + 1),
     };
-    a.bytes() + diagonal + factor
+    a + rows * numbers + factor
 }

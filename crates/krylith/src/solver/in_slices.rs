@@ -8,7 +8,7 @@ use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::System;
 use crate::matrix::Pattern;
 use crate::operator::LinearOperator;
-use crate::precond::{Form, Kind};
+use crate::precond::{Form, Kind, is_symmetric};
 use crate::schedule::SlicePlan;
 use crate::sliced::{NotSliced, Sliced, SlicedFactor, SlicedPattern, SlicedScratch, Stored};
 use crate::space::{Space as _, Threads};
@@ -60,6 +60,9 @@ impl<A: 'static> Site<'_, A> {
         };
         if Arc::ptr_eq(a.pattern(), pattern) {
             return Ok(Ok(InSlices { of_a: Arc::clone(&found), of_factor: found }));
+        }
+        if form.kind == Kind::Cholesky && !is_symmetric(a.pattern()) {
+            return no("the pattern of A is not symmetric");
         }
         match found.part(a.pattern()) {
             Ok(of_a) => Ok(Ok(InSlices { of_a: Arc::new(of_a), of_factor: found })),

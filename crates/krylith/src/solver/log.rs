@@ -13,6 +13,8 @@ pub(super) struct Log {
     pub(super) recovery: Vec<Recovery>,
     /// The diagonal is taken in its form that cannot fail.
     pub(super) forgiving: bool,
+    /// The row of A at each place, if what is factored now is permuted.
+    pub(super) rows: Option<Vec<u32>>,
 }
 
 impl Log {
@@ -24,6 +26,8 @@ impl Log {
         begin: f64,
         mut attempt: impl FnMut(f64) -> Result<(), SetupError>,
     ) -> Result<f64, SetupError> {
+        let rows = self.rows.clone();
+        let mut attempt = |shift| attempt(shift).map_err(|error| in_order_of_a(error, rows.as_deref()));
         let mut recovery = std::mem::take(&mut self.recovery);
         let shift = self.factoring(|| match recover {
             true => find_shift(kind, begin, attempt, &mut recovery),
@@ -49,5 +53,15 @@ impl Log {
         let result = work();
         self.seconds.factor += started.elapsed().as_secs_f64();
         result
+    }
+}
+
+/// An error that names the row of A, not that of a permuted matrix.
+pub(super) fn in_order_of_a(error: SetupError, rows: Option<&[u32]>) -> SetupError {
+    match (error, rows) {
+        (SetupError::BadPivot { row, value }, Some(rows)) => {
+            SetupError::BadPivot { row: rows[row] as usize, value }
+        }
+        (other, _) => other,
     }
 }

@@ -30,7 +30,7 @@ mod prepared;
 mod recover;
 mod reorder;
 
-pub use choice::{Layout, Match, Method, Precision, Preconditioning, UnknownName};
+pub use choice::{Keep, Layout, Match, Method, Precision, Preconditioning, Threshold, UnknownName};
 pub use memory::{Memory, available_memory};
 pub use prepared::Prepared;
 
@@ -144,12 +144,14 @@ impl Solver {
     }
 
     /// Whether a bad pivot is followed by a shift of the diagonal and, if none works, by the diagonal alone; `true` unless told.
+    /// [`Prepared::refactor`] shifts too, but ends in an error if no shift works.
     pub fn recover(mut self, recover: bool) -> Self {
         self.recover = recover;
         self
     }
 
-    /// The most bytes that a factor with fill may take; what the machine has free unless told.
+    /// The most bytes that a factor may take: past this the preparation ends in an error that tells them. Unless told, it is what
+    /// the machine has free, at most a hundred times a factor without fill, and past that less fill is taken instead.
     pub fn max_factor_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
         self

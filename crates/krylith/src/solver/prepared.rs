@@ -42,6 +42,12 @@ pub struct Prepared<A: LinearOperator<Space>> {
     seconds: Seconds,
     /// Of the values that were factored, if A is the matrix that was.
     factored: Option<u64>,
+    /// The last `refactor` failed, and left no factor.
+    broken: bool,
+    /// Vectors of the method whose bytes were told.
+    told_vectors: usize,
+    /// How many steps of `recovery` belong to the preparation, not to a later matrix.
+    steps: usize,
 }
 
 impl Solver {
@@ -66,6 +72,9 @@ impl Solver {
         let factored = same.then(|| fingerprint(&space, matrix.values()));
         Ok(Prepared {
             factored,
+            broken: false,
+            steps: log.recovery.len(),
+            told_vectors: method.vectors(),
             options: self.clone(),
             space: Arc::new(space),
             method,
@@ -155,17 +164,24 @@ fn infinity_norm(a: &Csr<f64>) -> f64 {
 
 impl<A: LinearOperator<Space> + 'static> Prepared<A> {
     /// Takes over the values of a matrix of the same pattern; allocates nothing unless a pivot is bad. A shift that the last
-    /// matrix needed is kept; a larger one is looked for if that is not enough.
+    /// matrix needed is kept; a larger one is looked for if that is not enough. After an error there is no factor, and solves are
+    /// refused, until a matrix has one. A pattern that followed the values stays that of the first matrix.
     pub fn refactor(&mut self, matrix: &Csr<f64>) -> Result<(), SetupError> {
         let _span = tracing::info_span!("factor").entered();
         let mut log = Log::default();
-        // Should this fail, the factor is nobody's.
-        self.factored = self.factored.map(|f| !f);
         let (engine, space) = (&mut self.engine, &self.space);
         let attempt = |shift| engine.refactor(space, matrix, shift);
         let recover = self.options.recover && self.told.kind.can_shift();
-        self.told.shift = log.factor(recover, self.told.kind, self.told.shift, attempt)?;
-        (self.recovery, self.seconds) = (log.recovery, log.seconds);
+        let result = log.factor(recover, self.told.kind, self.told.shift, attempt);
+        self.broken = match result {
+            Ok(_) => false,
+            Err(SetupError::PatternChanged) => self.broken,
+            Err(_) => true,
+        };
+        self.told.shift = result?;
+        self.recovery.truncate(self.steps);
+        self.recovery.extend(log.recovery);
+        self.seconds = log.seconds;
         self.factored = self.factored.map(|_| fingerprint(&self.space, matrix.values()));
         Ok(())
     }
@@ -206,6 +222,11 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
                 (self.engine, self.told) = Engine::without(&self.space, a, next)?;
             } else {
                 self.engine.change_method(&self.space, a, next)?;
+                let before = 8 * a.domain() * self.told_vectors;
+                let after = 8 * a.domain() * next.vectors();
+                self.told.held = self.told.held + after - before;
+                self.told.predicted = self.told.predicted + after - before;
+                self.told_vectors = next.vectors();
             }
             ended = self.iterate(a, &b, x, &mut certifier, observer)?;
         }
@@ -215,6 +236,12 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
     }
 
     fn refuse_stale(&self, a: &A) -> Result<(), SolveError> {
+        if self.broken {
+            return Err(SolveError::StaleFactor);
+        }
+        if self.told.kind == Preconditioning::None {
+            return Ok(());
+        }
         let (Some(factored), Some(a)) = (self.factored, as_matrix(a)) else { return Ok(()) };
         let stale = !self.options.allow_stale && fingerprint(&self.space, a.values()) != factored;
         if stale { Err(SolveError::StaleFactor) } else { Ok(()) }

@@ -7,12 +7,13 @@
 use super::by_threshold::multiply;
 use super::choice::{Match, Method, Preconditioning};
 use super::engine::{Engine, Site, Told, as_matrix};
-use super::log::Log;
+use super::log::{Log, in_order_of_a};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::Finish;
-use crate::matrix::{Csr, Permutation};
+use crate::matrix::{Csr, Pattern, Permutation};
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
+use crate::precond::require_pattern;
 use crate::report::Recovery;
 use crate::space::Threads;
 use crate::stop::StoppingCriterion;
@@ -35,7 +36,9 @@ impl Scale {
     /// R A C.
     pub(super) fn apply(&self, a: &Csr<f64>) -> Csr<f64> {
         let mut scaled = a.clone();
-        multiply(&mut scaled, |i, j| self.rows[i] * self.columns[j]);
+        // One after the other: the product of both scales may overflow where that of all three does not.
+        multiply(&mut scaled, |i, _| self.rows[i]);
+        multiply(&mut scaled, |_, j| self.columns[j]);
         scaled
     }
 }
@@ -149,6 +152,8 @@ fn compose(p: &Permutation, q: &Permutation) -> Result<Permutation, SolveError> 
 pub(super) struct Reordered {
     rows: Permutation,
     columns: Permutation,
+    /// Of A.
+    source: Arc<Pattern>,
     /// For every entry of the permuted matrix its place in A.
     places: Vec<usize>,
     pub(super) a: Csr<f64>,
@@ -168,6 +173,7 @@ impl Reordered {
         let permute =
             |front: &Front| site.matrix.view().permute(&front.rows, &front.columns).map_err(SetupError::from);
         let mut a = log.analyzing(|| permute(&front))?;
+        log.rows = Some(front.rows.old().to_vec());
         let mut triangles = None;
         if let Some(threshold) = kind.threshold() {
             let inner = Site { options, space, a: &a, matrix: &a, method };
@@ -184,6 +190,7 @@ impl Reordered {
             Some(found) => Engine::with_triangles(&inner, kind, found, log)?,
             None => Engine::in_order(&inner, kind, None, log)?,
         };
+        log.rows = None;
         let n = a.nrows();
         let places = log.analyzing(|| places(site.matrix, &a, &front));
         let extra = a.bytes() + size_of_val(places.as_slice()) + 16 * n + 16 * n;
@@ -191,24 +198,32 @@ impl Reordered {
         told.held += extra;
         told.ordering = front.words.join(", then ");
         let Front { rows, columns, .. } = front;
-        let reordered =
-            Reordered { rows, columns, places, a, b: vec![0.0; n], x: vec![0.0; n], inner: engine };
+        let reordered = Reordered {
+            rows,
+            columns,
+            source: Arc::clone(site.matrix.pattern()),
+            places,
+            a,
+            b: vec![0.0; n],
+            x: vec![0.0; n],
+            inner: engine,
+        };
         Ok((Engine::Reordered(Box::new(reordered)), told))
     }
 
     /// Takes over the values of A; allocates nothing.
-    fn set(&mut self, a: &Csr<f64>) {
+    fn set(&mut self, a: &Csr<f64>) -> Result<(), SetupError> {
+        require_pattern(&self.source, a.pattern())?;
         for (to, &place) in self.a.values_mut().iter_mut().zip(&self.places) {
             *to = a.values()[place];
         }
+        Ok(())
     }
 
     pub(super) fn refactor(&mut self, space: &Space, a: &Csr<f64>, shift: f64) -> Result<(), SetupError> {
-        if a.nnz() != self.places.len() {
-            return Err(SetupError::PatternChanged);
-        }
-        self.set(a);
-        self.inner.refactor(space, &self.a, shift)
+        self.set(a)?;
+        let result = self.inner.refactor(space, &self.a, shift);
+        result.map_err(|error| in_order_of_a(error, Some(self.rows.old())))
     }
 
     pub(super) fn begin(
@@ -218,7 +233,7 @@ impl Reordered {
         b: &[f64],
         x: &[f64],
     ) -> Result<(), SolveError> {
-        self.set(a);
+        self.set(a)?;
         for (to, &i) in self.b.iter_mut().zip(self.rows.old()) {
             *to = b[i as usize];
         }
