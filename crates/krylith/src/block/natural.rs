@@ -61,7 +61,7 @@ pub(crate) fn full_block(pattern: &Pattern) -> Option<usize> {
 fn is_full(pattern: &Pattern, size: usize, i: usize) -> bool {
     let columns = pattern.row(i * size);
     let whole = |block: &[u32]| {
-        block[0] as usize % size == 0
+        (block[0] as usize).is_multiple_of(size)
             && block.iter().zip(block[0]..).all(|(&column, expected)| column == expected)
     };
     columns.len().is_multiple_of(size)
