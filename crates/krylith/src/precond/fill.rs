@@ -11,6 +11,7 @@
 //! their estimate is the answer, since counting itself may take long for a large k.
 
 use crate::error::SetupError;
+use crate::huge;
 use crate::matrix::Pattern;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -109,8 +110,56 @@ pub(super) fn levels(a: &Pattern, k: usize, symmetric: bool, limit: u64) -> Resu
     let upper = above(a, k, &room);
     let lower = transposed.map(|t| above(&t, k, &room));
     within(room.bytes(), limit)?;
-    let lower = lower.as_ref().unwrap_or(&upper).transpose();
-    Ok(assemble(n, |i| [lower.row(i), upper.row(i)]))
+    Ok(join(n, &upper, lower.as_deref().unwrap_or(&upper)))
+}
+
+/// Rows of U as `upper` has them, columns of L as `lower` has them, and the diagonal.
+fn join(n: usize, upper: &[Found], lower: &[Found]) -> Pattern {
+    let mut below = vec![0u32; n];
+    lower.iter().flat_map(|found| &found.columns).for_each(|&i| below[i as usize] += 1);
+    let mut row_ptr = Vec::with_capacity(n + 1);
+    row_ptr.push(0);
+    for found in upper {
+        let mut first = 0;
+        for &end in &found.ends {
+            let i = row_ptr.len() - 1;
+            row_ptr.push(row_ptr[i] + below[i] as usize + 1 + (end - first));
+            first = end;
+        }
+    }
+    let mut col_idx: Vec<u32> = huge::zeros(row_ptr[n]);
+    // From the diagonal on, the rows of each piece by themselves.
+    let (mut rest, mut pieces, mut row) = (col_idx.as_mut_slice(), Vec::new(), 0);
+    for found in upper {
+        let end = row + found.ends.len();
+        let (own, others) = rest.split_at_mut(row_ptr[end] - row_ptr[row]);
+        pieces.push((row, found, own));
+        (rest, row) = (others, end);
+    }
+    pieces.into_par_iter().for_each(|(row, found, own)| {
+        let mut first = 0;
+        for (i, &end) in (row..).zip(&found.ends) {
+            let diagonal = row_ptr[i] - row_ptr[row] + below[i] as usize;
+            own[diagonal] = i as u32;
+            own[diagonal + 1..][..end - first].copy_from_slice(&found.columns[first..end]);
+            first = end;
+        }
+    });
+    // Column after column, so that rows of L come out in order.
+    let mut next = row_ptr.clone();
+    let mut column = 0u32;
+    for found in lower {
+        let mut first = 0;
+        for &end in &found.ends {
+            for &i in &found.columns[first..end] {
+                col_idx[next[i as usize]] = column;
+                next[i as usize] += 1;
+            }
+            first = end;
+            column = column.wrapping_add(1);
+        }
+    }
+    Pattern::trusted(n, n, row_ptr, col_idx)
 }
 
 fn within(predicted: u64, limit: u64) -> Result<(), SetupError> {
@@ -161,15 +210,21 @@ fn sample(a: &Pattern, k: usize, sides: u64, room: &Room) -> u64 {
     bytes
 }
 
-/// The strict upper triangle; empty rows once there is no more room.
-fn above(a: &Pattern, k: usize, room: &Room) -> Pattern {
+/// The columns of consecutive rows, and where each row ends.
+struct Found {
+    ends: Vec<usize>,
+    columns: Vec<u32>,
+}
+
+/// The strict upper triangle in pieces; empty rows once there is no more room.
+fn above(a: &Pattern, k: usize, room: &Room) -> Vec<Found> {
     let n = a.nrows();
     let rows_a_task = n.div_ceil(8 * rayon::current_num_threads()).max(1 << 10);
-    let tasks: Vec<(Vec<usize>, Vec<u32>)> = (0..n.div_ceil(rows_a_task))
+    (0..n.div_ceil(rows_a_task))
         .into_par_iter()
         .map(|task| {
             let mut search = Search::new(a);
-            let (mut ends, mut columns) = (Vec::new(), Vec::new());
+            let (mut ends, mut columns) = (Vec::with_capacity(rows_a_task), Vec::new());
             for i in task * rows_a_task..((task + 1) * rows_a_task).min(n) {
                 let row = search.row(i, k);
                 if room.take(row.len()) {
@@ -178,18 +233,9 @@ fn above(a: &Pattern, k: usize, room: &Room) -> Pattern {
                 }
                 ends.push(columns.len());
             }
-            (ends, columns)
+            Found { ends, columns }
         })
-        .collect();
-    let mut row_ptr = Vec::with_capacity(n + 1);
-    row_ptr.push(0);
-    let mut col_idx = Vec::with_capacity(tasks.iter().map(|t| t.1.len()).sum());
-    for (ends, columns) in tasks {
-        let first = col_idx.len();
-        row_ptr.extend(ends.iter().map(|end| first + end));
-        col_idx.extend(columns);
-    }
-    Pattern::trusted(n, n, row_ptr, col_idx)
+        .collect()
 }
 
 /// Breadth-first searches in one graph.

@@ -58,6 +58,9 @@ impl Sliced {
     /// fingerprint of 64 bits tells, are left where they are.
     pub fn set(&mut self, space: &Threads<f64>, a: &Csr<f64>) -> Result<(), SetupError> {
         require_pattern(&self.pattern.source, a.pattern())?;
+        if self.pattern.places.len() != a.nnz() {
+            return Err(SetupError::PatternChanged);
+        }
         let fingerprint = fingerprint(space, a.values());
         if self.fingerprint == Some(fingerprint) {
             return Ok(());

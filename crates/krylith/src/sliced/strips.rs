@@ -107,7 +107,7 @@ pub struct SlicedPattern {
     pub(super) lower: Strips,
     pub(super) upper: Strips,
     /// For every entry of the source its place among the values of its side, counted from `bases` of its position; unused for
-    /// the diagonal.
+    /// the diagonal. Empty for a factor's own pattern.
     pub(super) places: Vec<u32>,
     /// The first place, below and above the diagonal, for every [`POSITIONS_A_BASE`] positions.
     pub(super) bases: Vec<[usize; 2]>,
@@ -120,31 +120,47 @@ impl SlicedPattern {
         Self::find_with(source, MOST_POSITIONS, MOST_PLACES)
     }
 
+    /// The same for a factor alone: no matrix of this very pattern is set.
+    pub(crate) fn find_for_factor(source: &Arc<Pattern>) -> Result<Self, NotSliced> {
+        Self::find_order(source, MOST_POSITIONS)
+            .and_then(|order| Self::cut_along(source, order, MOST_PLACES, false))
+            .map(Self::with_symmetry)
+    }
+
     /// The same with other bounds.
     pub(super) fn find_with(
         source: &Arc<Pattern>,
         most_positions: f64,
         most_places: f64,
     ) -> Result<Self, NotSliced> {
+        Self::find_order(source, most_positions)
+            .and_then(|order| Self::cut_along(source, order, most_places, true))
+            .map(Self::with_symmetry)
+    }
+
+    fn with_symmetry(mut self) -> Self {
+        self.symmetric = self.finds_symmetry();
+        self
+    }
+
+    fn find_order(source: &Pattern, most_positions: f64) -> Result<Arc<LevelOrder>, NotSliced> {
         require_diagonal(source).map_err(NotSliced::Unfit)?;
         let n = source.nrows();
         if n < 4 * LANES {
             return Err(NotSliced::Few(n));
         }
         if n as f64 * most_positions >= (i32::MAX - 16) as f64
-            || source.nnz() as f64 * most_places >= u32::MAX as f64
+            || source.nnz() as f64 * MOST_PLACES >= u32::MAX as f64
         {
             return Err(NotSliced::TooLarge);
         }
         if (0..n).into_par_iter().any(|i| source.row_range(i).len() > LONGEST_ROW) {
             return Err(NotSliced::LongRow);
         }
-        let Some(order) = LevelOrder::new(source, (n as f64 * most_positions) as usize) else {
-            return Err(NotSliced::SmallWavefronts);
-        };
-        let mut pattern = Self::cut_along(source, Arc::new(order), most_places)?;
-        pattern.symmetric = pattern.finds_symmetry();
-        Ok(pattern)
+        match LevelOrder::new(source, (n as f64 * most_positions) as usize) {
+            Some(order) => Ok(Arc::new(order)),
+            None => Err(NotSliced::SmallWavefronts),
+        }
     }
 
     /// The same for a pattern that is part of this one, in the same order: that of A where this one is a factor's. Nobody asks it
@@ -156,12 +172,17 @@ impl SlicedPattern {
     pub(super) fn part_with(&self, source: &Arc<Pattern>, most_places: f64) -> Result<Self, NotSliced> {
         require_diagonal(source).map_err(NotSliced::Unfit)?;
         debug_assert_eq!(source.nrows(), self.rows());
-        Self::cut_along(source, Arc::clone(&self.order), most_places)
+        Self::cut_along(source, Arc::clone(&self.order), most_places, true)
     }
 
-    fn cut_along(source: &Arc<Pattern>, order: Arc<LevelOrder>, most_places: f64) -> Result<Self, NotSliced> {
+    fn cut_along(
+        source: &Arc<Pattern>,
+        order: Arc<LevelOrder>,
+        most_places: f64,
+        with_places: bool,
+    ) -> Result<Self, NotSliced> {
         let entries = source.nnz() - source.nrows();
-        let mut places: Vec<u32> = huge::zeros(source.nnz());
+        let mut places: Vec<u32> = huge::zeros(if with_places { source.nnz() } else { 0 });
         let tasks = cut(source, &order, &mut places, 2.0 * most_places).ok_or(NotSliced::Scattered)?;
         let strips: usize = tasks.iter().map(|t| t.lower.len() + t.upper.len()).sum();
         let fill = (strips * LANES) as f64 / entries.max(1) as f64;
@@ -285,7 +306,7 @@ fn rows_of(order: &LevelOrder, slice: usize) -> impl Iterator<Item = (usize, u32
 /// `most_places` places an entry: finding the strips of such rows takes long, and they are not worth it.
 fn cut(source: &Pattern, order: &LevelOrder, places: &mut [u32], most_places: f64) -> Option<Vec<Task>> {
     let slices = order.slices();
-    let places = Parts::new(places);
+    let places = (!places.is_empty()).then(|| Parts::new(places));
     (0..slices.div_ceil(SLICES_A_TASK))
         .into_par_iter()
         .map(|task| {
@@ -293,14 +314,15 @@ fn cut(source: &Pattern, order: &LevelOrder, places: &mut [u32], most_places: f6
             let (mut found, mut rank) = (Vec::new(), Vec::new());
             let mut entries = 0;
             for slice in task * SLICES_A_TASK..((task + 1) * SLICES_A_TASK).min(slices) {
-                if !find(source, order, &places, slice, &mut found) {
+                if !find(source, order, places.as_ref(), slice, &mut found) {
                     return None;
                 }
                 made.push(slice, &mut found, &mut rank);
                 for (lane, row) in rows_of(order, slice) {
+                    entries += source.row_range(row as usize).len() - 1;
+                    let Some(places) = &places else { continue };
                     // SAFETY: every row is in one slice.
                     let own = unsafe { places.get(source.row_range(row as usize)) };
-                    entries += own.len() - 1;
                     for (place, &j) in own.iter_mut().zip(source.row(row as usize)) {
                         if j != row {
                             *place = rank[*place as usize] * LANES as u32 + lane as u32;
@@ -323,17 +345,17 @@ fn cut(source: &Pattern, order: &LevelOrder, places: &mut [u32], most_places: f6
 fn find(
     source: &Pattern,
     order: &LevelOrder,
-    places: &Parts<'_, u32>,
+    places: Option<&Parts<'_, u32>>,
     slice: usize,
     found: &mut Vec<Found>,
 ) -> bool {
     found.clear();
     for (lane, row) in rows_of(order, slice) {
         // SAFETY: every row is in one slice.
-        let own = unsafe { places.get(source.row_range(row as usize)) };
+        let mut own = places.map(|places| unsafe { places.get(source.row_range(row as usize)) });
         // Rows of a slice mostly have the same offsets in the same order.
         let mut guess = 0;
-        for (place, &j) in own.iter_mut().zip(source.row(row as usize)) {
+        for (k, &j) in source.row(row as usize).iter().enumerate() {
             if j == row {
                 continue;
             }
@@ -348,7 +370,9 @@ fn find(
                 Some(f) => f.mask |= 1 << lane,
                 None => found.push(Found { offset, mask: 1 << lane, number: found.len() as u16 }),
             }
-            *place = guess as u32;
+            if let Some(own) = &mut own {
+                own[k] = guess as u32;
+            }
             guess += 1;
         }
     }

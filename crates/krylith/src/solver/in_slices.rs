@@ -50,7 +50,12 @@ impl<A: 'static> Site<'_, A> {
         if !Arc::ptr_eq(a.pattern(), self.matrix.pattern()) {
             return no("the preconditioner is made from another matrix");
         }
-        let found = match SlicedPattern::find(pattern) {
+        let shared = Arc::ptr_eq(a.pattern(), pattern);
+        let found = match shared {
+            true => SlicedPattern::find(pattern),
+            false => SlicedPattern::find_for_factor(pattern),
+        };
+        let found = match found {
             Ok(found) if form.kind == Kind::Cholesky && !found.is_symmetric() => {
                 return no("the pattern is not symmetric");
             }
@@ -58,7 +63,7 @@ impl<A: 'static> Site<'_, A> {
             Err(NotSliced::Unfit(error)) => return Err(error),
             Err(why) => return Ok(Err(why.to_string())),
         };
-        if Arc::ptr_eq(a.pattern(), pattern) {
+        if shared {
             return Ok(Ok(InSlices { of_a: Arc::clone(&found), of_factor: found }));
         }
         if form.kind == Kind::Cholesky && !is_symmetric(a.pattern()) {
