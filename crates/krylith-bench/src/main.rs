@@ -12,6 +12,7 @@ mod incomplete;
 mod outcomes;
 mod peers;
 mod read;
+mod refactor;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -41,6 +42,8 @@ enum Study {
     Peers(peers::Options),
     /// ILUT by MKL's rule beside MKL's, number by number
     Ilut(ilut::Options),
+    /// Preparing a solve beside refactoring it
+    Refactor(refactor::Options),
     /// Whole solves and single operations beside PETSc, MKL, hypre and others
     Compare(compare::Options),
     /// Incomplete factorizations beside those of PETSc, ilupp and SciPy on the matrices of a folder with a CATALOGUE.tsv: outcomes
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Study::Outcomes(options) => outcomes::run(&options),
         Study::Peers(options) => peers::run(&options),
         Study::Ilut(options) => ilut::run(&options),
+        Study::Refactor(options) => refactor::run(&options),
         Study::Compare(options) => compare::run(&options),
         Study::Incomplete(options) => incomplete::run(&options),
         Study::IncompleteOnce(options) => incomplete::once(&options),
