@@ -345,3 +345,16 @@ fn a_stale_factor_is_refused_unless_allowed() {
         assert!(residual(&a, &x, &b) <= 1.0000001e-8);
     }
 }
+
+/// Where one method ends far from the answer, the next one does not begin there.
+#[test]
+fn the_next_method_does_not_begin_with_something_worse_than_nothing() {
+    // BiCGStab breaks down at once: r̂ᵀ A r̂ = 0 for a rotation. The guess is far off.
+    let a = Csr::from_triplets(2, 2, &[0, 0, 1, 1], &[0, 1, 0, 1], &[1e-300, 1.0, -1.0, 1e-300]).unwrap();
+    let solver = Solver::new().preconditioner(Preconditioning::None);
+    let mut x = vec![1e200, -1e200];
+    let report = solver.solve_from(&a, &[1.0, 2.0], &mut x, &mut ()).unwrap();
+    report.require_converged().unwrap();
+    assert!((x[0] + 2.0).abs() < 1e-7 && (x[1] - 1.0).abs() < 1e-7, "{x:?}");
+    assert!(report.recovery.iter().any(|step| step.action.contains("gmres")), "{:?}", report.recovery);
+}

@@ -184,7 +184,7 @@ impl Figure {
             .y_labels(8)
             .y_desc(panel.unit)
             .label_style(("sans-serif", 14))
-            .y_label_formatter(&|y| format!("{y}"))
+            .y_label_formatter(&|y| format!("{}", (y * 1e6).round() / 1e6))
             .draw()?;
         for (k, group) in panel.groups.iter().enumerate() {
             let bars = self.bars(k, group, panel.top());

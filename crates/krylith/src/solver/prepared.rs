@@ -214,7 +214,8 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
             let failed = format!("{}: {}", self.method, ended.what);
             let with = if none { "none" } else { "the same preconditioner" };
             recovery.push(Recovery { failed, row: None, value: None, action: format!("{next} with {with}") });
-            if !x.iter().all(|x| x.is_finite()) {
+            // What is worse than nothing is no place to go on from.
+            if !x.iter().all(|x| x.is_finite()) || certifier.relative_residual() > 1.0 {
                 x.fill(0.0);
             }
             self.method = next;
