@@ -12,8 +12,8 @@ use super::eliminate::{Rows, transpose_row};
 use super::fill;
 use super::form::{Form, Kind, Sums, Update};
 use super::ldu::{Ldu, LduSymbolic, SweepScratch};
-use super::require_pattern;
 use super::threshold::Triangles;
+use super::{require_diagonal, require_pattern};
 use crate::error::{BackendError, MatrixError, SetupError};
 use crate::matrix::{Csr, Parts, Pattern};
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
@@ -102,7 +102,7 @@ impl Incomplete {
     pub(crate) fn pattern(&self, a: &Arc<Pattern>) -> Result<Arc<Pattern>, SetupError> {
         a.require_square()?;
         let limit = self.max_bytes.or_else(crate::solver::available_memory).unwrap_or(u64::MAX);
-        if self.level == 0 && fill::has_full_diagonal(a) {
+        if self.level == 0 && require_diagonal(a).is_ok() {
             return Ok(Arc::clone(a));
         }
         let cholesky = self.form.kind == Kind::Cholesky;

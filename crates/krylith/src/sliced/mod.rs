@@ -46,6 +46,7 @@
 //! wavefronts on vector computers; Kreutzer et al. 2014, doi:10.1137/130930352, for slices. Strips by offset with masks instead
 //! of column indices are ours.
 
+mod eliminate;
 mod factor;
 mod kernels;
 mod lanes;

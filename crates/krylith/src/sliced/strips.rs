@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use super::LANES;
-use super::kernels;
+use super::eliminate;
 use super::order::{EMPTY, LevelOrder};
 use crate::error::SetupError;
 use crate::huge;
@@ -204,7 +204,7 @@ impl SlicedPattern {
         self.lower.len_of_entries() == self.upper.len_of_entries()
             && (0..slices.div_ceil(SLICES_A_TASK)).into_par_iter().all(|task| {
                 let own = task * SLICES_A_TASK..((task + 1) * SLICES_A_TASK).min(slices);
-                kernels::is_mirrored(self, own)
+                eliminate::is_mirrored(self, own)
             })
     }
 

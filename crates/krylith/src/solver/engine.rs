@@ -10,7 +10,7 @@ use super::in_blocks::Blocks;
 use super::in_slices::Slices;
 use super::log::Log;
 use super::memory::Memory;
-use super::reorder::{Reordered, Scale};
+use super::reorder::Reordered;
 use crate::error::{SetupError, SolveError};
 use crate::krylov::{BiCgStab, Cg, Fgmres, Finish, Gmres, Minres, System};
 use crate::matrix::{Csr, Pattern};
@@ -155,20 +155,19 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
     ) -> Result<(Self, Told), SolveError> {
         match site.reorder(kind, log)? {
             Some(front) => Reordered::build(site, front, kind, log),
-            None => Self::in_order(site, kind, None, log),
+            None => Self::in_order(site, kind, log),
         }
     }
 
-    /// The same with rows and columns as they are. `scale` is what a threshold measures entries by.
+    /// The same with rows and columns as they are.
     pub(super) fn in_order(
         site: &Site<'_, A>,
         kind: Preconditioning,
-        scale: Option<&Scale>,
         log: &mut Log,
     ) -> Result<(Self, Told), SolveError> {
         let narrow = site.options.precision == Precision::Mixed && site.fits_narrow(kind, log);
         if let Some(threshold) = kind.threshold() {
-            let triangles = threshold.triangles(site, kind, scale, log)?;
+            let triangles = threshold.triangles(site, kind, None, log)?;
             return Self::with_triangles(site, kind, triangles, log);
         }
         if let Some(blocks) = log.analyzing(|| site.blocks(kind))? {

@@ -188,7 +188,7 @@ impl Reordered {
         let inner = Site { options, space, a: &a, matrix: &a, method };
         let (engine, mut told) = match triangles {
             Some(found) => Engine::with_triangles(&inner, kind, found, log)?,
-            None => Engine::in_order(&inner, kind, None, log)?,
+            None => Engine::in_order(&inner, kind, log)?,
         };
         log.rows = None;
         let n = a.nrows();
