@@ -38,6 +38,7 @@ pub mod sliced;
 pub mod solver;
 pub mod space;
 pub mod stop;
+pub mod structured;
 mod team;
 pub mod transform;
 
