@@ -16,7 +16,8 @@
 //! of b varies along its own axis; and τ ≤ Δt/2 leaves at least 7/8 |u|²/Δt, or τ |∇p|² where u = 0.
 //!
 //! Reference: Tezduyar, Mittal, Ray & Shih 1992, doi:10.1016/0045-7825(92)90141-6. Deviations: τ blends its limits
-//! smoothly; the residual in the stabilisation leaves out the viscous term, whose second derivatives all but vanish.
+//! smoothly; the residual in the stabilisation leaves out the viscous term, of which trilinear functions have only the
+//! mixed second derivatives.
 
 use super::blocks::{Points, Row};
 use super::grid::Grid;
@@ -236,7 +237,7 @@ mod tests {
         close(found, [0.0, momentum, 0.0, mass]);
     }
 
-    /// The convection is skew: xᵀA x of a velocity holds no wind but that of the stabilisation.
+    /// What makes the convection skew.
     #[test]
     fn no_component_of_the_wind_varies_along_its_axis() {
         for a in 0..3 {
