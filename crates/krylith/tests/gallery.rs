@@ -1,9 +1,11 @@
 //! The gallery: matrices by hand, counts, symmetry, definiteness, the same bits on any number of threads.
 
-use krylith::Csr;
+use krylith::block::{BlockSize, natural_block};
 use krylith::gallery::{Problem, problems};
 use krylith::matrix::Triangle;
 use krylith::schedule::Wavefronts;
+use krylith::solver::Method;
+use krylith::{Csr, Solver};
 use proptest::prelude::*;
 
 fn problem(text: &str) -> Problem {
@@ -40,6 +42,25 @@ fn cholesky(mut a: Vec<Vec<f64>>) -> Result<(), usize> {
         }
     }
     Ok(())
+}
+
+/// The least pivot of Gaussian elimination with row exchanges, relative to the largest entry.
+fn least_pivot(mut a: Vec<Vec<f64>>) -> f64 {
+    let (n, largest) = (a.len(), a.iter().flatten().fold(0.0f64, |m, v| m.max(v.abs())));
+    let mut least = f64::INFINITY;
+    for j in 0..n {
+        let best = (j..n).max_by(|&i, &k| a[i][j].abs().total_cmp(&a[k][j].abs())).unwrap();
+        a.swap(j, best);
+        let pivot = a[j].clone();
+        least = least.min(pivot[j].abs());
+        for row in &mut a[j + 1..] {
+            let factor = row[j] / pivot[j];
+            for k in j..n {
+                row[k] -= factor * pivot[k];
+            }
+        }
+    }
+    least / largest
 }
 
 /// The first row whose pivot is not positive in IC(0): L has the pattern of the lower triangle of A,
@@ -146,9 +167,63 @@ fn estimates_hold() {
     }
 }
 
+/// Problems with several unknowns a point, and how many.
+const SYSTEMS: [(&str, usize); 3] = [("navierstokes3d", 4), ("euler3d", 5), ("cahnhilliard3d", 2)];
+
+#[test]
+fn systems_are_nonsymmetric_and_regular() {
+    for (name, _) in SYSTEMS {
+        for size in [[5, 4, 3], [1, 1, 1], [2, 1, 3], [1, 7, 2]] {
+            let a = Problem::new(name, &size).unwrap().generate().unwrap();
+            assert!(a.symmetry().pattern, "{name}");
+            assert!(least_pivot(dense(&a)) > 1e-2, "{name} {size:?}: {}", least_pivot(dense(&a)));
+        }
+        assert!(!matrix(&format!("{name}:5x4x3")).symmetry().symmetric, "{name}");
+    }
+    // Of the flow even the symmetric part is positive definite.
+    let a = dense(&matrix("navierstokes3d:5x4x3"));
+    let part = |i: usize| (0..a.len()).map(|j| 0.5 * (a[i][j] + a[j][i])).collect();
+    assert_eq!(cholesky((0..a.len()).map(part).collect()), Ok(()));
+}
+
+/// Every neighbour in the grid has its whole block: pairs of points of a cube of side n, times the square.
+#[test]
+fn systems_have_whole_blocks() {
+    for n in [1usize, 2, 3, 6, 9] {
+        let two = n.saturating_sub(2);
+        let star = n.pow(3) + 6 * n * n * (n - 1) + 6 * n * n * two;
+        let diamond = star + 12 * n * (n - 1) * (n - 1);
+        let pairs = [(3 * n - 2).pow(3), star, diamond];
+        for ((name, unknowns), pairs) in SYSTEMS.into_iter().zip(pairs) {
+            let a = matrix(&format!("{name}:{n}"));
+            assert_eq!(a.nnz(), unknowns * unknowns * pairs, "{name}:{n}");
+            if n > 3 {
+                assert_eq!(natural_block(a.pattern()), BlockSize { size: unknowns, fill: 1.0 }, "{name}:{n}");
+            }
+        }
+    }
+}
+
+/// What the systems are for: neither trivial nor out of reach. Block and scalar factors are the same up to rounding.
+#[test]
+fn systems_are_solved_with_ilu0() {
+    for ((name, _), iterations) in SYSTEMS.into_iter().zip([12, 16, 22]) {
+        let a = matrix(&format!("{name}:20"));
+        let mut b = vec![0.0; a.nrows()];
+        a.mul_vec(&vec![1.0; a.nrows()], &mut b).unwrap();
+        for precond in ["ilu0", "bilu0"] {
+            let solver = Solver::new().method(Method::Gmres(30)).preconditioner(precond.parse().unwrap());
+            let report = solver.rtol(1e-7).recover(false).solve(&a, &b).unwrap().report;
+            assert!(report.require_converged().is_ok(), "{name} {precond}");
+            assert_eq!(report.iterations, iterations, "{name} {precond}");
+        }
+    }
+}
+
 #[test]
 fn symmetric_positive_definite_or_dominant() {
-    for problem in small() {
+    let others = |problem: &Problem| SYSTEMS.iter().all(|(name, _)| *name != problem.info().name);
+    for problem in small().into_iter().filter(others) {
         let a = problem.generate().unwrap();
         let symmetry = a.symmetry();
         assert!(symmetry.pattern, "{problem}");
@@ -237,7 +312,7 @@ proptest! {
     }
 
     #[test]
-    fn sizes_are_taken_or_refused(name in "poisson2d|hpcg|elasticity3d|ecology|circuit", size in "[0-9x:]{0,24}") {
+    fn sizes_are_taken_or_refused(name in "poisson2d|hpcg|elasticity3d|euler3d|cahnhilliard3d|ecology|circuit", size in "[0-9x:]{0,24}") {
         if let Ok(problem) = format!("{name}:{size}").parse::<Problem>() {
             prop_assert!(problem.rows() > 0 && problem.rows() < 1 << 32);
             prop_assert!(problem.nnz_estimate() >= problem.rows());

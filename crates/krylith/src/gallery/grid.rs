@@ -44,7 +44,7 @@ impl Grid {
     }
 
     /// One value a cell, in parallel.
-    pub(super) fn field(&self, value: impl Fn(usize, [usize; 3]) -> f64 + Sync) -> Vec<f64> {
+    pub(super) fn field<T: Send>(&self, value: impl Fn(usize, [usize; 3]) -> T + Sync) -> Vec<T> {
         (0..self.len()).into_par_iter().map(|i| value(i, self.cell(i))).collect()
     }
 
@@ -52,6 +52,16 @@ impl Grid {
     #[inline]
     pub(super) fn near(&self, cell: [usize; 3], axis: usize) -> RangeInclusive<usize> {
         cell[axis].saturating_sub(1)..=(cell[axis] + 1).min(self.n[axis] - 1)
+    }
+
+    /// The cell that lies `steps` away, if it is one of the grid.
+    #[inline]
+    pub(super) fn step(&self, cell: [usize; 3], steps: [isize; 3]) -> Option<[usize; 3]> {
+        let mut to = [0; 3];
+        for a in 0..3 {
+            to[a] = cell[a].checked_add_signed(steps[a]).filter(|&at| at < self.n[a])?;
+        }
+        Some(to)
     }
 
     /// The matrix of a 5- or 7-point stencil. Couplings that leave the grid are dropped.
@@ -133,6 +143,15 @@ mod tests {
             assert_eq!(grid.index(grid.cell(i)), i);
         }
         assert_eq!(grid.cell(1 + 3 * (2 + 4 * 3)), [1, 2, 3]);
+    }
+
+    #[test]
+    fn steps_end_at_the_boundary() {
+        let grid = Grid { n: [3, 4, 5] };
+        assert_eq!(grid.step([1, 2, 3], [1, -2, 1]), Some([2, 0, 4]));
+        for steps in [[-2, 0, 0], [2, 0, 0], [0, 2, 0], [0, 0, 2], [isize::MIN, 0, 0], [0, isize::MAX, 0]] {
+            assert_eq!(grid.step([1, 2, 3], steps), None);
+        }
     }
 
     #[test]

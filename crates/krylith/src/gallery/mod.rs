@@ -17,13 +17,17 @@
 //! well-known matrices: same family, same or nearly the same size and number of entries, other numbers.
 
 mod atmosmod;
+mod blocks;
+mod cahn_hilliard;
 mod circuit;
 mod delaunay;
 mod diffusion;
 mod elasticity;
+mod euler;
 mod fem;
 mod grid;
 mod laplace;
+mod navier_stokes;
 mod parabolic;
 mod problem;
 mod random;
@@ -81,7 +85,7 @@ const PLAIN: ProblemInfo = ProblemInfo {
     generate: laplace::poisson2d,
 };
 
-static PROBLEMS: [ProblemInfo; 14] = [
+static PROBLEMS: [ProblemInfo; 17] = [
     ProblemInfo {
         name: "poisson2d",
         description: "Poisson's equation on a square, 5-point, symmetric positive definite",
@@ -143,6 +147,36 @@ static PROBLEMS: [ProblemInfo; 14] = [
         unknowns_per_node: 3,
         nnz: |grid| 9 * grid.box_nnz(),
         generate: elasticity::elasticity3d,
+        ..PLAIN
+    },
+    ProblemInfo {
+        name: "navierstokes3d",
+        description: "one implicit step of incompressible flow, 27-point, 4 unknowns a node, nonsymmetric",
+        formula: "Oseen, trilinear elements with tau and delta, dt = 1, nu = 0.1 exp(N(0,1)/2), swirling wind, zero outside",
+        default_size: &[40, 40, 40],
+        unknowns_per_node: 4,
+        nnz: navier_stokes::navier_stokes_nnz,
+        generate: navier_stokes::navier_stokes,
+        ..PLAIN
+    },
+    ProblemInfo {
+        name: "euler3d",
+        description: "one implicit step of compressible flow, 13-point, 5 unknowns a point, nonsymmetric",
+        formula: "1/dt + second-order upwind of A+ and A-, gamma = 1.4, dt = 3/(|v|+c), swirl of Mach 0.3, zero outside",
+        default_size: &[40, 40, 40],
+        unknowns_per_node: 5,
+        nnz: euler::euler_nnz,
+        generate: euler::euler,
+        ..PLAIN
+    },
+    ProblemInfo {
+        name: "cahnhilliard3d",
+        description: "one implicit step of phase separation in a polymer mixture, 25-point, 2 unknowns a point, nonsymmetric",
+        formula: "1/dt + diag(0, 0.1) + K (L + H), dt = 0.7, K = -div(m grad), L = -Laplace, H of a gyroid, no flux",
+        default_size: &[48, 48, 48],
+        unknowns_per_node: 2,
+        nnz: cahn_hilliard::cahn_hilliard_nnz,
+        generate: cahn_hilliard::cahn_hilliard,
         ..PLAIN
     },
     ProblemInfo {
