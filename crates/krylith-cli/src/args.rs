@@ -96,6 +96,10 @@ pub struct Solve {
     #[arg(long, default_value = "auto")]
     pub layout: Order,
 
+    /// Look for a structured grid in the matrix and solve on it where there is one; or treat the matrix as any other
+    #[arg(long, default_value = "auto")]
+    pub structured: Structured,
+
     /// Converged means |b - A x| <= max(RTOL |b|, ATOL), recomputed at the end
     #[arg(long, default_value_t = 1e-8, value_parser = tolerance, allow_negative_numbers = true)]
     pub rtol: f64,
@@ -121,6 +125,12 @@ pub struct Solve {
 pub enum Order {
     Auto,
     Rows,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub enum Structured {
+    Auto,
+    Off,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]

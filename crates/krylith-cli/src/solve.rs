@@ -1,7 +1,7 @@
 //! `krylith solve`: an answer, checked; a report for people and for programs.
 
 use crate::Failure;
-use crate::args::{Division, Matching, Numbers, Order, Solve, Switch};
+use crate::args::{Division, Matching, Numbers, Order, Solve, Structured, Switch};
 use crate::input::{Loaded, load};
 use crate::plot;
 use crate::progress::{ResidualBar, spinner};
@@ -125,9 +125,10 @@ fn solve(
         Division::Levels => Schedule::Levels,
         Division::P2p => Schedule::PointToPoint,
     };
-    let layout = match options.layout {
-        Order::Auto => Layout::Auto,
-        Order::Rows => Layout::Rows,
+    let layout = match (options.layout, options.structured) {
+        (Order::Rows, _) => Layout::Rows,
+        (Order::Auto, Structured::Auto) => Layout::Auto,
+        (Order::Auto, Structured::Off) => Layout::Slices,
     };
     let precision = match options.precision {
         Numbers::F64 => Precision::F64,

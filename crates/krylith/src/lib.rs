@@ -27,6 +27,7 @@ pub mod gallery;
 mod huge;
 pub mod io;
 pub mod krylov;
+mod lanes;
 pub mod matrix;
 pub mod observe;
 pub mod operator;

@@ -122,12 +122,12 @@ pub struct Finish<R> {
 }
 
 /// The end at this iteration.
-fn finish<R: Real>(at: &Iteration<R>, status: Status) -> Finish<R> {
+pub(crate) fn finish<R: Real>(at: &Iteration<R>, status: Status) -> Finish<R> {
     Finish { status, iterations: at.index, residual_norm: at.residual_norm }
 }
 
 /// Shows an iteration to the observer, then says whether it is the last.
-fn judge<R: Real>(
+pub(crate) fn judge<R: Real>(
     at: &Iteration<R>,
     stop: &mut impl StoppingCriterion<R>,
     observer: &mut impl Observer<R>,

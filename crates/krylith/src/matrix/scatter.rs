@@ -52,6 +52,11 @@ impl<'a, T: Copy> Parts<'a, T> {
         unsafe { std::slice::from_raw_parts_mut(self.0.start.add(range.start), range.len()) }
     }
 
+    /// Whether there is nothing to write.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.len == 0
+    }
+
     /// The piece at `range`, to read.
     ///
     /// # Safety

@@ -5,10 +5,10 @@
 
 use super::LANES;
 use super::kernels::{Task, ValuesMut};
-use super::lanes::Lanes;
-use super::lanes::sealed::Access;
 use super::order::EMPTY;
 use super::strips::{SlicedPattern, Strips};
+use crate::lanes::Lanes;
+use crate::lanes::sealed::Access;
 use crate::precond::form::{self, Update};
 use std::ops::Range;
 use std::sync::atomic::Ordering;

@@ -10,11 +10,11 @@
 
 use super::LANES;
 use super::kernels::{self, Task, ValuesMut, Vector};
-use super::lanes::Stored;
 use super::matrix::Sliced;
 use super::strips::SlicedPattern;
 use crate::error::{BackendError, SetupError};
 use crate::huge;
+use crate::lanes::Stored;
 use crate::matrix::Triangle;
 use crate::operator::LinearOperator;
 use crate::precond::{Form, Kind};

@@ -10,9 +10,9 @@
 
 use super::LANES;
 use super::eliminate::{eliminate_both_with, eliminate_cholesky_with, mirror_with};
-use super::lanes::sealed::Access;
-use super::lanes::{Lanes, Plain};
 use super::strips::{SlicedPattern, Strips};
+use crate::lanes::sealed::Access;
+use crate::lanes::{Lanes, Plain};
 use crate::precond::Form;
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
@@ -24,7 +24,7 @@ macro_rules! kernels {
         pub(super) unsafe fn $name $(<$s: Access>)? ($($arg: $ty),*) {
             #[cfg(target_arch = "x86_64")]
             {
-                use super::lanes::{Avx2, Avx512};
+                use crate::lanes::{Avx2, Avx512};
 
                 #[target_feature(enable = "avx512f,avx512vl")]
                 unsafe fn avx512 $(<$s: Access>)? ($($arg: $ty),*) {
@@ -237,9 +237,9 @@ unsafe fn backward_with<L: Lanes, S: Access>(
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
-    use super::super::lanes::{Avx2, Avx512};
     use super::*;
     use crate::gallery::Problem;
+    use crate::lanes::{Avx2, Avx512};
     use crate::precond::{Kind, Sums, Update};
     use crate::sliced::Sliced;
     use crate::space::Threads;

@@ -49,18 +49,17 @@
 mod eliminate;
 mod factor;
 mod kernels;
-mod lanes;
 mod matrix;
 mod order;
 mod strips;
 
+pub use crate::lanes::Stored;
 pub use factor::{SlicedFactor, SlicedScratch};
-pub use lanes::Stored;
 pub use matrix::Sliced;
 pub use strips::{NotSliced, SlicedPattern};
 
 /// Rows of a slice, lanes of a strip.
-pub(crate) const LANES: usize = 8;
+pub(crate) use crate::lanes::LANES;
 
 #[cfg(test)]
 mod tests {

@@ -40,9 +40,11 @@ impl Method {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Layout {
-    /// By wavefront in slices of eight where an incomplete factor gains from it, as given otherwise.
+    /// On the grid that the matrix is of, if it is; otherwise as `Slices`.
     #[default]
     Auto,
+    /// By wavefront in slices of eight where an incomplete factor gains from it, as given otherwise.
+    Slices,
     /// As given.
     Rows,
 }

@@ -10,6 +10,7 @@ use super::in_blocks::Blocks;
 use super::in_slices::Slices;
 use super::log::Log;
 use super::memory::Memory;
+use super::on_grid::OnGrid;
 use super::reorder::Reordered;
 use crate::error::{SetupError, SolveError};
 use crate::krylov::{BiCgStab, Cg, Fgmres, Finish, Gmres, Minres, System};
@@ -74,7 +75,7 @@ impl<A: LinearOperator<Space>, M: LinearOperator<Space>> Workspace<A, M> {
     }
 
     /// Runs the method; `again` after the residual was found to have drifted.
-    fn run(
+    pub(super) fn run(
         &mut self,
         again: bool,
         system: System<'_, Space, A, M>,
@@ -102,6 +103,8 @@ pub(super) enum Engine<A: LinearOperator<Space>> {
     Slices(Box<Slices>),
     /// In dense blocks, in the user's order.
     Blocks(Box<Blocks>),
+    /// On the grid that the matrix is of.
+    Grid(Box<OnGrid>),
     /// Rows and columns in another order, and in that order any of these.
     Reordered(Box<Reordered>),
 }
@@ -169,6 +172,11 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
         if let Some(threshold) = kind.threshold() {
             let triangles = threshold.triangles(site, kind, None, log)?;
             return Self::with_triangles(site, kind, triangles, log);
+        }
+        match log.analyzing(|| site.grid(kind, narrow)) {
+            Some(found) if narrow => return OnGrid::build::<f32, A>(site, found, kind, log),
+            Some(found) => return OnGrid::build::<f64, A>(site, found, kind, log),
+            None => {}
         }
         if let Some(blocks) = log.analyzing(|| site.blocks(kind))? {
             return Blocks::build(site, blocks, kind, log);
@@ -335,6 +343,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
                 slices.m.refactor(space, &slices.a, shift)
             }
             Engine::Blocks(blocks) => blocks.refactor(space, matrix, shift),
+            Engine::Grid(grid) => grid.refactor(space, matrix, shift),
             Engine::Reordered(r) => r.refactor(space, matrix, shift),
         }
     }
@@ -347,6 +356,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
                 s.workspace = Workspace::new(method, System { space, a: &s.a, m: &s.m })?;
             }
             Engine::Blocks(s) => s.workspace = Workspace::new(method, System { space, a: &s.a, m: &s.m })?,
+            Engine::Grid(grid) => grid.change_method(space, method)?,
             Engine::Reordered(r) => r.inner.change_method(space, &r.a, method)?,
         }
         Ok(())
@@ -368,6 +378,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
                 Ok(())
             }
             Engine::Blocks(blocks) => Ok(blocks.a.set(space, a)?),
+            Engine::Grid(grid) => grid.begin(space, a, b, x),
             Engine::Reordered(r) => r.begin(space, a, b, x),
         }
     }
@@ -395,6 +406,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
             Engine::Blocks(s) => {
                 s.workspace.run(again, System { space, a: &s.a, m: &s.m }, b, x, stop, observer)
             }
+            Engine::Grid(grid) => grid.run(again, space, x, stop, observer),
             Engine::Reordered(r) => r.run(again, space, x, stop, observer),
         }
     }

@@ -43,7 +43,7 @@ impl<A: 'static> Site<'_, A> {
             Preconditioning::Ilu(0) => BlockKind::Ilu0,
             _ => return Ok(None),
         };
-        let plain = self.options.layout == Layout::Auto && self.options.precision == Precision::F64;
+        let plain = self.options.layout != Layout::Rows && self.options.precision == Precision::F64;
         if !plain || !own {
             return Ok(None);
         }

@@ -26,6 +26,7 @@ mod in_blocks;
 mod in_slices;
 mod log;
 mod memory;
+mod on_grid;
 mod prepared;
 mod recover;
 mod reorder;

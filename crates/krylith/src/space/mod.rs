@@ -10,7 +10,7 @@ mod lanes;
 mod threads;
 
 pub(crate) use fingerprint::fingerprint;
-pub(crate) use lanes::{CHUNK, LANES, combine as combine_lanes, dot as dot_chunk};
+pub(crate) use lanes::{CHUNK, LANES, combine as combine_lanes, dot as dot_chunk, sum as sum_lanes};
 pub use threads::Threads;
 
 use crate::error::BackendError;

@@ -11,7 +11,7 @@ use std::fmt;
 use thiserror::Error;
 
 /// The most offsets of a stencil.
-pub const MOST_OFFSETS: usize = 256;
+pub const MOST_OFFSETS: usize = 343;
 
 /// How far an offset may reach along an axis.
 pub const LONGEST_REACH: i32 = 1 << 10;
@@ -84,7 +84,7 @@ impl Stencil {
         Ok(Stencil { offsets, centre })
     }
 
-    /// Up to `reach` points along each of `dims` axes: Star-5P, Star-7P, with reach 2 Star-9P, Star-13P.
+    /// Up to `reach` points, 1 to 3, along each of `dims` axes: Star-5P, Star-7P, with reach 2 Star-9P, Star-13P.
     ///
     /// ```
     /// use krylith::structured::Stencil;
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(Stencil::new(vec![[1, 0, 0]]), Err(StencilError::NoCentre));
         assert_eq!(Stencil::new(vec![[0; 3], [0; 3]]), Err(StencilError::Twice { offset: [0; 3] }));
         assert!(matches!(Stencil::new(vec![[0; 3], [5000, 0, 0]]), Err(StencilError::TooFar { .. })));
-        assert!(matches!(Stencil::new(vec![[0; 3]; 300]), Err(StencilError::TooMany { count: 300 })));
+        assert!(matches!(Stencil::new(vec![[0; 3]; 400]), Err(StencilError::TooMany { count: 400 })));
     }
 
     /// A row of the 5-point star: the two lower neighbours change the diagonal, and drop two entries.

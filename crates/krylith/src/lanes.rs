@@ -4,10 +4,11 @@
 //! functions that are compiled for the instruction set; see `kernels`.
 #![allow(unsafe_code)]
 
-use super::LANES;
+/// Numbers of a pack.
+pub(crate) const LANES: usize = 8;
 
 /// An instruction set: eight lanes of `f64`.
-pub(super) trait Lanes: Copy {
+pub(crate) trait Lanes: Copy {
     /// Eight numbers.
     type Pack: Copy;
 
@@ -22,6 +23,18 @@ pub(super) trait Lanes: Copy {
     /// # Safety
     /// The lanes in the mask may be read; the processor has the instructions.
     unsafe fn load_some(mask: u8, from: *const f64) -> Self::Pack;
+
+    /// Lanes in `of_a` from `a`, those in `of_b`, which are others, from `b`, zero elsewhere; nothing else is touched.
+    ///
+    /// # Safety
+    /// Those lanes may be read; the processor has the instructions.
+    unsafe fn load_two(of_a: u8, a: *const f64, of_b: u8, b: *const f64) -> Self::Pack;
+
+    /// The lanes in the mask; zero elsewhere.
+    ///
+    /// # Safety
+    /// The processor has the instructions.
+    unsafe fn keep(mask: u8, pack: Self::Pack) -> Self::Pack;
 
     /// Eight numbers to memory.
     ///
@@ -41,6 +54,10 @@ pub(super) trait Lanes: Copy {
     /// The processor has the instructions.
     unsafe fn mul(a: Self::Pack, b: Self::Pack) -> Self::Pack;
 
+    /// # Safety
+    /// The processor has the instructions.
+    unsafe fn div(a: Self::Pack, b: Self::Pack) -> Self::Pack;
+
     /// One number in all lanes.
     ///
     /// # Safety
@@ -59,6 +76,16 @@ pub(super) trait Lanes: Copy {
     /// As [`load_some`](Self::load_some).
     unsafe fn load_some_narrow(mask: u8, from: *const f32) -> Self::Pack;
 
+    /// Narrow numbers of two places, widened.
+    ///
+    /// # Safety
+    /// As [`load_two`](Self::load_two).
+    #[inline(always)]
+    unsafe fn load_two_narrow(of_a: u8, a: *const f32, of_b: u8, b: *const f32) -> Self::Pack {
+        // SAFETY: by the caller's promise. Lanes outside of a mask are zero, so that the sum is the one that is there.
+        unsafe { Self::add(Self::load_some_narrow(of_a, a), Self::load_some_narrow(of_b, b)) }
+    }
+
     /// Eight numbers to memory, rounded to the nearest narrow ones.
     ///
     /// # Safety
@@ -72,7 +99,7 @@ pub trait Stored: sealed::Access {}
 impl Stored for f64 {}
 impl Stored for f32 {}
 
-pub(super) mod sealed {
+pub(crate) mod sealed {
     use super::Lanes;
 
     /// Access to stored numbers through lanes.
@@ -85,13 +112,16 @@ pub(super) mod sealed {
         /// As `Lanes::load_some`.
         unsafe fn load_some<L: Lanes>(mask: u8, from: *const Self) -> L::Pack;
         /// # Safety
+        /// As `Lanes::load_two`.
+        unsafe fn load_two<L: Lanes>(of_a: u8, a: *const Self, of_b: u8, b: *const Self) -> L::Pack;
+        /// # Safety
         /// As `Lanes::store`.
         unsafe fn store<L: Lanes>(to: *mut Self, pack: L::Pack);
     }
 }
 
 macro_rules! access {
-    ($t:ty, $load:ident, $load_some:ident, $store:ident) => {
+    ($t:ty, $load:ident, $load_some:ident, $load_two:ident, $store:ident) => {
         #[allow(private_interfaces, private_bounds, reason = "as above")]
         impl sealed::Access for $t {
             #[inline(always)]
@@ -107,6 +137,12 @@ macro_rules! access {
             }
 
             #[inline(always)]
+            unsafe fn load_two<L: Lanes>(of_a: u8, a: *const $t, of_b: u8, b: *const $t) -> L::Pack {
+                // SAFETY: by the caller's promise.
+                unsafe { L::$load_two(of_a, a, of_b, b) }
+            }
+
+            #[inline(always)]
             unsafe fn store<L: Lanes>(to: *mut $t, pack: L::Pack) {
                 // SAFETY: by the caller's promise.
                 unsafe { L::$store(to, pack) }
@@ -115,12 +151,12 @@ macro_rules! access {
     };
 }
 
-access!(f64, load, load_some, store);
-access!(f32, load_narrow, load_some_narrow, store_narrow);
+access!(f64, load, load_some, load_two, store);
+access!(f32, load_narrow, load_some_narrow, load_two_narrow, store_narrow);
 
 /// Any processor.
 #[derive(Clone, Copy)]
-pub(super) struct Plain;
+pub(crate) struct Plain;
 
 #[inline(always)]
 fn each(f: impl Fn(usize) -> f64) -> [f64; LANES] {
@@ -147,6 +183,22 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
+    unsafe fn load_two(of_a: u8, a: *const f64, of_b: u8, b: *const f64) -> Self::Pack {
+        each(|l| match (of_a >> l & 1, of_b >> l & 1) {
+            // SAFETY: the lane may be read by the caller's promise.
+            (1, _) => unsafe { *a.wrapping_add(l) },
+            // SAFETY: as above.
+            (_, 1) => unsafe { *b.wrapping_add(l) },
+            _ => 0.0,
+        })
+    }
+
+    #[inline(always)]
+    unsafe fn keep(mask: u8, pack: Self::Pack) -> Self::Pack {
+        each(|l| if mask >> l & 1 == 1 { pack[l] } else { 0.0 })
+    }
+
+    #[inline(always)]
     unsafe fn store(to: *mut f64, pack: Self::Pack) {
         // SAFETY: by the caller's promise.
         unsafe { to.cast::<[f64; LANES]>().write_unaligned(pack) }
@@ -165,6 +217,11 @@ impl Lanes for Plain {
     #[inline(always)]
     unsafe fn mul(a: Self::Pack, b: Self::Pack) -> Self::Pack {
         each(|l| a[l] * b[l])
+    }
+
+    #[inline(always)]
+    unsafe fn div(a: Self::Pack, b: Self::Pack) -> Self::Pack {
+        each(|l| a[l] / b[l])
     }
 
     #[inline(always)]
@@ -196,7 +253,7 @@ impl Lanes for Plain {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86::{Avx2, Avx512};
+pub(crate) use x86::{Avx2, Avx512};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
@@ -205,7 +262,7 @@ mod x86 {
 
     /// AVX-512 F and VL.
     #[derive(Clone, Copy)]
-    pub(in crate::sliced) struct Avx512;
+    pub(crate) struct Avx512;
 
     impl Lanes for Avx512 {
         type Pack = __m512d;
@@ -220,6 +277,18 @@ mod x86 {
         unsafe fn load_some(mask: u8, from: *const f64) -> __m512d {
             // SAFETY: memory and instructions by the caller's promise; a masked load touches the lanes in the mask only.
             unsafe { _mm512_maskz_loadu_pd(mask, from) }
+        }
+
+        #[inline(always)]
+        unsafe fn load_two(of_a: u8, a: *const f64, of_b: u8, b: *const f64) -> __m512d {
+            // SAFETY: as above.
+            unsafe { _mm512_mask_loadu_pd(_mm512_maskz_loadu_pd(of_b, b), of_a, a) }
+        }
+
+        #[inline(always)]
+        unsafe fn keep(mask: u8, pack: __m512d) -> __m512d {
+            // SAFETY: by the caller's promise.
+            unsafe { _mm512_maskz_mov_pd(mask, pack) }
         }
 
         #[inline(always)]
@@ -244,6 +313,12 @@ mod x86 {
         unsafe fn mul(a: __m512d, b: __m512d) -> __m512d {
             // SAFETY: by the caller's promise.
             unsafe { _mm512_mul_pd(a, b) }
+        }
+
+        #[inline(always)]
+        unsafe fn div(a: __m512d, b: __m512d) -> __m512d {
+            // SAFETY: by the caller's promise.
+            unsafe { _mm512_div_pd(a, b) }
         }
 
         #[inline(always)]
@@ -273,7 +348,7 @@ mod x86 {
 
     /// AVX2: two times four lanes.
     #[derive(Clone, Copy)]
-    pub(in crate::sliced) struct Avx2;
+    pub(crate) struct Avx2;
 
     /// Bit l of the number as the sign of lane l.
     const MASKS: [[i64; 4]; 16] = {
@@ -329,6 +404,25 @@ mod x86 {
         }
 
         #[inline(always)]
+        unsafe fn load_two(of_a: u8, a: *const f64, of_b: u8, b: *const f64) -> Self::Pack {
+            // SAFETY: by the caller's promise; of each pair of halves the lanes that are not read are zero.
+            unsafe {
+                let (b, a) = (Self::load_some(of_b, b), Self::load_some(of_a, a));
+                (_mm256_or_pd(a.0, b.0), _mm256_or_pd(a.1, b.1))
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn keep(mask: u8, pack: Self::Pack) -> Self::Pack {
+            // SAFETY: by the caller's promise.
+            unsafe {
+                let low = _mm256_loadu_pd(MASKS[usize::from(mask & 15)].as_ptr().cast());
+                let high = _mm256_loadu_pd(MASKS[usize::from(mask >> 4)].as_ptr().cast());
+                (_mm256_and_pd(pack.0, low), _mm256_and_pd(pack.1, high))
+            }
+        }
+
+        #[inline(always)]
         unsafe fn store(to: *mut f64, pack: Self::Pack) {
             // SAFETY: by the caller's promise.
             unsafe {
@@ -353,6 +447,12 @@ mod x86 {
         unsafe fn mul(a: Self::Pack, b: Self::Pack) -> Self::Pack {
             // SAFETY: by the caller's promise.
             unsafe { (_mm256_mul_pd(a.0, b.0), _mm256_mul_pd(a.1, b.1)) }
+        }
+
+        #[inline(always)]
+        unsafe fn div(a: Self::Pack, b: Self::Pack) -> Self::Pack {
+            // SAFETY: by the caller's promise.
+            unsafe { (_mm256_div_pd(a.0, b.0), _mm256_div_pd(a.1, b.1)) }
         }
 
         #[inline(always)]

@@ -1,0 +1,292 @@
+//! A system on a structured grid that was found inside the matrix.
+//!
+//! Taken wherever the matrix is that of a grid and the factor one that `structured` has: the preconditioner is the same as by rows,
+//! up to rounding. Several unknowns a point need whole blocks, where the scalar factor and that of blocks are one; a block factor
+//! asked for by name takes them as they are.
+
+use super::choice::{Layout, Method, Preconditioning};
+use super::engine::{Engine, Site, Told, Workspace, as_matrix};
+use super::log::Log;
+use crate::block::BlockKind;
+use crate::error::{BackendError, SetupError, SolveError};
+use crate::krylov::{Finish, System};
+use crate::matrix::Csr;
+use crate::observe::Observer;
+use crate::operator::LinearOperator;
+use crate::precond::{Form, Kind, is_symmetric};
+use crate::sliced::Stored;
+use crate::space::{Space as _, Threads};
+use crate::stop::StoppingCriterion;
+use crate::structured::{EisenstatCg, StencilFactor, StencilMatrix, StencilScratch, Structure};
+
+type Space = Threads<f64>;
+
+/// Places that a layout may have for each point.
+const MOST_PADDING: f64 = 1.5;
+
+/// A, M and workspace on the grid.
+pub(super) struct OnGrid {
+    pub(super) a: StencilMatrix,
+    pub(super) m: AnyStencil,
+    pub(super) workspace: Iterating,
+    pub(super) b: Vec<f64>,
+    pub(super) x: Vec<f64>,
+}
+
+/// A method with its workspace: where the factor has A's triangles, conjugate gradients without a product.
+pub(super) enum Iterating {
+    Usual(Workspace<StencilMatrix, AnyStencil>),
+    Eisenstat(Box<EisenstatCg>),
+}
+
+impl Iterating {
+    fn new(method: Method, system: System<'_, Space, StencilMatrix, AnyStencil>) -> Result<Self, SolveError> {
+        if let (Method::Cg, AnyStencil::Wide(m)) = (method, system.m)
+            && let Some(built) = EisenstatCg::new(system.space, system.a, m)
+        {
+            let mut built = built?;
+            built.set(system.space, m)?;
+            return Ok(Iterating::Eisenstat(Box::new(built)));
+        }
+        Ok(Iterating::Usual(Workspace::new(method, system)?))
+    }
+
+    fn bytes_besides_vectors(&self) -> usize {
+        match self {
+            Iterating::Usual(_) => 0,
+            Iterating::Eisenstat(cg) => cg.bytes(),
+        }
+    }
+}
+
+/// A grid, and what is factored there.
+pub(super) struct Found {
+    structure: Structure,
+    a: StencilMatrix,
+    form: Form,
+    level: usize,
+}
+
+impl<A: 'static> Site<'_, A> {
+    /// The grid in the matrix, if there is one and this preconditioner can be had there.
+    pub(super) fn grid(&self, kind: Preconditioning, narrow: bool) -> Option<Found> {
+        if self.options.layout != Layout::Auto {
+            return None;
+        }
+        let own =
+            as_matrix(self.a).is_some_and(|a| std::sync::Arc::ptr_eq(a.pattern(), self.matrix.pattern()));
+        let (form, level, size) = match kind {
+            Preconditioning::Block(BlockKind::Ic0, size) => (Form::CHOLESKY, 0, Some(size)),
+            Preconditioning::Block(BlockKind::Ilu0, size) => (Form::LU, 0, Some(size)),
+            _ => {
+                let recipe = kind.incomplete()?;
+                (recipe.form, recipe.level, None)
+            }
+        };
+        if !own || form.transposed() {
+            return None;
+        }
+        let pattern = self.matrix.pattern();
+        let structure = Structure::detect(pattern).ok()?;
+        let dof = structure.dof;
+        let whole = structure.fullness >= 1.0;
+        let fits = match size {
+            Some(size) => size.unwrap_or(dof) == dof && (dof > 1 || whole),
+            None if dof > 1 => whole && level == 0 && !narrow && form.omega() == 0.0,
+            None => whole || level == 0,
+        };
+        // By rows these are told as errors.
+        let unfit = !whole && (has_gap(self.matrix) || form.kind == Kind::Cholesky && !is_symmetric(pattern));
+        if !fits || unfit {
+            return None;
+        }
+        let filled = structure.stencil.with_fill(level)?;
+        let a = StencilMatrix::for_factor(structure.grid, &structure.stencil, &filled, dof).ok()?;
+        (a.padding() <= MOST_PADDING).then_some(Found { structure, a, form, level })
+    }
+}
+
+/// Whether a row has no diagonal entry.
+fn has_gap(matrix: &Csr<f64>) -> bool {
+    (0..matrix.nrows()).any(|i| matrix.pattern().find(i, i).is_none())
+}
+
+impl OnGrid {
+    pub(super) fn build<S: Stored, A: LinearOperator<Space>>(
+        site: &Site<'_, A>,
+        found: Found,
+        kind: Preconditioning,
+        log: &mut Log,
+    ) -> Result<(Engine<A>, Told), SolveError>
+    where
+        AnyStencil: From<StencilFactor<S>>,
+    {
+        let Site { space, options, matrix, method, .. } = *site;
+        let Found { structure, mut a, form, level } = found;
+        log.factoring(|| a.set(space, matrix))?;
+        let mut factor = log.analyzing(|| {
+            let predicted = StencilFactor::<S>::foresee(&a, form, level)? as u64;
+            match site.limit() {
+                limit if predicted > limit => Err(SetupError::MemoryLimit { predicted, limit }),
+                _ => StencilFactor::<S>::new(&a, form, level, space.threads()),
+            }
+        })?;
+        let shift = log.factor(options.recover, kind, 0.0, |shift| {
+            factor.set_shift(shift);
+            factor.refactor(space, &a)
+        })?;
+        let eisenstat = if method == Method::Cg && factor.shares_off_diagonals() && a.unknowns() == 1 {
+            ", Eisenstat's trick"
+        } else {
+            ""
+        };
+        let layout = format!(
+            "structured: {structure}{}{}{}{eisenstat}",
+            if a.is_constant() { ", constant coefficients" } else { "" },
+            if level > 0 { format!(", factor on {}", factor.stencil()) } else { String::new() },
+            if factor.shares_off_diagonals() { ", off-diagonals of the factor are those of A" } else { "" },
+        );
+        let (nnz, bytes) = (factor.nnz(), factor.bytes());
+        let m = AnyStencil::from(factor);
+        let n = a.positions();
+        let workspace = Iterating::new(method, System { space, a: &a, m: &m })?;
+        let (b, x) = (space.zeros(&n)?, space.zeros(&n)?);
+        let held = a.bytes()
+            + bytes
+            + workspace.bytes_besides_vectors()
+            + 8 * n * (method.vectors() + 2)
+            + 16 * matrix.nrows();
+        let told = Told {
+            kind,
+            nnz,
+            bytes,
+            shift,
+            schedule: Some([a.describe_schedule(space.threads()), a.describe_schedule(space.threads())]),
+            layout,
+            ordering: String::new(),
+            predicted: held,
+            held,
+        };
+        Ok((Engine::Grid(Box::new(OnGrid { a, m, workspace, b, x })), told))
+    }
+
+    pub(super) fn refactor(
+        &mut self,
+        space: &Space,
+        matrix: &Csr<f64>,
+        shift: f64,
+    ) -> Result<(), SetupError> {
+        self.m.release();
+        self.a.set(space, matrix)?;
+        self.m.refactor(space, &self.a, shift)?;
+        match (&mut self.workspace, &self.m) {
+            (Iterating::Eisenstat(cg), AnyStencil::Wide(m)) => cg.set(space, m),
+            _ => Ok(()),
+        }
+    }
+
+    /// Another method with the same M.
+    pub(super) fn change_method(&mut self, space: &Space, method: Method) -> Result<(), SolveError> {
+        self.workspace = Iterating::new(method, System { space, a: &self.a, m: &self.m })?;
+        Ok(())
+    }
+
+    /// Before a solve: takes over A's values, which may have changed while M's are kept, b and the guess.
+    pub(super) fn begin(
+        &mut self,
+        space: &Space,
+        a: &Csr<f64>,
+        b: &[f64],
+        x: &[f64],
+    ) -> Result<(), SolveError> {
+        self.a.set(space, a)?;
+        self.a.gather(space, b, &mut self.b)?;
+        self.a.gather(space, x, &mut self.x)?;
+        Ok(())
+    }
+
+    /// Runs the method; `again` after the residual was found to have drifted.
+    pub(super) fn run(
+        &mut self,
+        again: bool,
+        space: &Space,
+        x: &mut Vec<f64>,
+        stop: &mut impl StoppingCriterion<f64>,
+        observer: &mut impl Observer<f64>,
+    ) -> Result<Finish<f64>, BackendError> {
+        let system = System { space, a: &self.a, m: &self.m };
+        let finish = match &mut self.workspace {
+            Iterating::Usual(w) => w.run(again, system, &self.b, &mut self.x, stop, observer)?,
+            Iterating::Eisenstat(cg) => cg.solve((space, &self.a), &self.b, &mut self.x, stop, observer)?,
+        };
+        self.a.scatter(space, &self.x, x)?;
+        Ok(finish)
+    }
+}
+
+/// A factor on a grid, wide or narrow.
+pub(super) enum AnyStencil {
+    Wide(StencilFactor<f64>),
+    Narrow(StencilFactor<f32>),
+}
+
+impl From<StencilFactor<f64>> for AnyStencil {
+    fn from(m: StencilFactor<f64>) -> Self {
+        AnyStencil::Wide(m)
+    }
+}
+
+impl From<StencilFactor<f32>> for AnyStencil {
+    fn from(m: StencilFactor<f32>) -> Self {
+        AnyStencil::Narrow(m)
+    }
+}
+
+/// The same for either.
+macro_rules! either {
+    ($self:expr, $m:ident => $body:expr) => {
+        match $self {
+            AnyStencil::Wide($m) => $body,
+            AnyStencil::Narrow($m) => $body,
+        }
+    };
+}
+
+impl AnyStencil {
+    fn release(&mut self) {
+        either!(self, m => m.release());
+    }
+
+    fn refactor(&mut self, space: &Space, a: &StencilMatrix, shift: f64) -> Result<(), SetupError> {
+        either!(self, m => {
+            m.set_shift(shift);
+            m.refactor(space, a)
+        })
+    }
+}
+
+impl LinearOperator<Space> for AnyStencil {
+    type Scratch = StencilScratch;
+
+    fn domain(&self) -> usize {
+        either!(self, m => m.domain())
+    }
+
+    fn range(&self) -> usize {
+        either!(self, m => m.range())
+    }
+
+    fn scratch(&self, space: &Space) -> Result<StencilScratch, BackendError> {
+        either!(self, m => m.scratch(space))
+    }
+
+    fn apply(
+        &self,
+        space: &Space,
+        x: &Vec<f64>,
+        z: &mut Vec<f64>,
+        scratch: &mut StencilScratch,
+    ) -> Result<(), BackendError> {
+        either!(self, m => m.apply(space, x, z, scratch))
+    }
+}

@@ -1,0 +1,498 @@
+//! Elimination on a stencil, eight points at a time.
+//!
+//! Row i of the factor, with its blocks L_l, D, U_u and those of the neighbours:
+//!
+//!   for each lower offset l, in the order of columns
+//!     T = L_l D⁻¹(i + l)
+//!     for each upper offset u    block l + u of row i  −=  T U_u(i + l)
+//!
+//! What falls on no offset of the stencil is dropped or, times ω, subtracted from the diagonal (one unknown a point). Which l + u
+//! falls where is a list made once from the stencil. L stays undivided: M = (D + L) D⁻¹ (D + U).
+//!
+//! Blocks are inverted without pivoting, as eliminating unknown by unknown does; a pivot below 10⁻¹⁴ of its row is a bad one.
+#![allow(unsafe_code)]
+#![allow(
+    clippy::needless_range_loop,
+    reason = "loops are inlined into functions for an instruction set, closures may not be"
+)]
+
+use super::kernels::{Sides, Source, Stored, with_size_and_lanes};
+use super::layout::{Layout, Piece, Reach, Reaches};
+use super::stencil::Stencil;
+use crate::lanes::sealed::Access;
+use crate::lanes::{LANES, Lanes};
+use crate::precond::Form;
+use crate::precond::form::{self, Update};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What a product of a lower and an upper block changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    Lower(usize),
+    Centre,
+    Upper(usize),
+    Dropped,
+}
+
+/// For each lower offset the upper offsets of its row, and what they change.
+#[derive(Debug, Clone)]
+pub(super) struct Steps(Vec<Vec<(usize, Target)>>);
+
+impl Steps {
+    /// The list of a stencil: what is dropped for nothing is left out.
+    pub(super) fn new(stencil: &Stencil, update: Update) -> Self {
+        let centre = stencil.centre();
+        let mut lists = vec![Vec::new(); centre];
+        for step in stencil.eliminations() {
+            let target = match step.target {
+                Some(t) if t == centre => Target::Centre,
+                Some(_) if update == Update::Diagonal => continue,
+                Some(t) if t < centre => Target::Lower(t),
+                Some(t) => Target::Upper(t - centre - 1),
+                None if matches!(update, Update::Modified { .. }) => Target::Dropped,
+                None => continue,
+            };
+            lists[step.lower].push((step.upper - centre - 1, target));
+        }
+        Steps(lists)
+    }
+
+    /// Whether the diagonal alone is changed.
+    pub(super) fn keep_off_diagonals(&self) -> bool {
+        self.0.iter().flatten().all(|(_, target)| matches!(target, Target::Centre | Target::Dropped))
+    }
+}
+
+/// What is eliminated.
+pub(super) struct Task<'a, C, E> {
+    pub(super) layout: &'a Layout,
+    pub(super) a: Sides<'a, C, E>,
+    /// Where A has the lower and the upper offsets of the factor.
+    pub(super) of_a: [&'a [Option<usize>]; 2],
+    /// Which points have which offset of the factor, if not all; `len` bytes a step.
+    pub(super) present: Option<&'a [u8]>,
+    pub(super) below: &'a Reaches,
+    pub(super) steps: &'a Steps,
+    pub(super) form: Form,
+    pub(super) shift: f64,
+    /// The smallest row with a bad pivot so far.
+    pub(super) bad: &'a AtomicUsize,
+}
+
+/// The factor in the making; lower and upper are null where they stay those of A.
+pub(super) struct Making<S> {
+    pub(super) lower: *mut S,
+    pub(super) inverse: *mut f64,
+    pub(super) upper: *mut S,
+    pub(super) counts: [usize; 2],
+}
+
+// SAFETY: pointers to numbers that members of a team write at places that the pipeline keeps apart.
+unsafe impl<S> Sync for Making<S> {}
+
+/// A block to read, entry by entry.
+trait Entries<L: Lanes>: Copy {
+    /// # Safety
+    /// As `Source`.
+    unsafe fn get(self, entry: usize) -> L::Pack;
+}
+
+/// The block that begins with entry `first` at a step.
+#[derive(Clone, Copy)]
+struct Here<C> {
+    source: C,
+    step: usize,
+    first: usize,
+}
+
+impl<L: Lanes, C: Source> Entries<L> for Here<C> {
+    #[inline(always)]
+    unsafe fn get(self, entry: usize) -> L::Pack {
+        // SAFETY: by the caller's promise.
+        unsafe { self.source.entry::<L>(self.step, self.first + entry) }
+    }
+}
+
+/// The same of the neighbours, in some lanes.
+#[derive(Clone, Copy)]
+struct There<'a, C> {
+    source: C,
+    step: usize,
+    first: usize,
+    reach: &'a Reach,
+    lanes: u8,
+}
+
+impl<L: Lanes, C: Source> Entries<L> for There<'_, C> {
+    #[inline(always)]
+    unsafe fn get(self, entry: usize) -> L::Pack {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            let all = self.source.entry_at::<L>(self.step, self.reach, self.first + entry);
+            if self.lanes == u8::MAX { all } else { L::keep(self.lanes, all) }
+        }
+    }
+}
+
+/// A block, column by column.
+type Block<L, const D: usize> = [[<L as Lanes>::Pack; D]; D];
+/// Eight numbers for each row of a block.
+type Rows<const D: usize> = [[f64; LANES]; D];
+
+/// Rows of L, D⁻¹ and U for the steps of a piece, upwards. A bad pivot is left in the place of its inverse.
+///
+/// # Safety
+/// As `kernels` says: the steps that the lower offsets lead to are finished.
+#[inline(always)]
+pub(super) unsafe fn eliminate_with<L: Lanes, C: Source, E: Source, S: Access, const D: usize>(
+    task: &Task<'_, C, E>,
+    f: &Making<S>,
+    piece: &Piece,
+) {
+    let squared = D * D;
+    let [nl, nu] = f.counts;
+    let inverse = Stored { values: f.inverse.cast_const(), width: squared };
+    let rows = Stored { values: f.upper.cast_const(), width: nu * squared };
+    let below = task.below.of(piece);
+    for step in piece.steps.clone() {
+        // SAFETY: as above; the places of this step are this member's.
+        unsafe {
+            let lower = f.lower.add(step * nl * squared * LANES);
+            let upper = f.upper.add(step * nu * squared * LANES);
+            let mut largest = [[0.0; LANES]; D];
+            take_over::<L, C, S, D>(task.a.lower, task.of_a[0], step, lower, &mut largest);
+            take_over::<L, C, S, D>(task.a.upper, task.of_a[1], step, upper, &mut largest);
+            let mut centre = block::<L, D>(Here { source: task.a.diagonal, step, first: 0 });
+            let size = begin::<L, C, E, D>(task, &mut centre, &mut largest);
+            for reach in below {
+                let source = Stored { values: f.lower.cast_const(), width: nl * squared };
+                let own = Here { source, step, first: reach.index * squared };
+                let t = divided::<L, D>(own, inverse, step, reach);
+                for &(u, target) in &task.steps.0[reach.index] {
+                    let theirs = There { source: rows, step, first: u * squared, reach, lanes: u8::MAX };
+                    match target {
+                        Target::Centre => subtract_local::<L, D>(&mut centre, &t, theirs, 1.0),
+                        Target::Dropped => subtract_local::<L, D>(&mut centre, &t, theirs, task.form.omega()),
+                        Target::Lower(o) | Target::Upper(o) => {
+                            let is_lower = matches!(target, Target::Lower(_));
+                            let place = if is_lower { lower } else { upper }.add(o * squared * LANES);
+                            let offset = if is_lower { o } else { nl + 1 + o };
+                            let lanes = match task.present {
+                                Some(present) => present[step * (nl + 1 + nu) + offset],
+                                None => u8::MAX,
+                            };
+                            subtract::<L, S, D>(place, &t, There { lanes, ..theirs });
+                            if lanes != u8::MAX && task.form.omega() != 0.0 {
+                                let dropped = There { lanes: !lanes, ..theirs };
+                                subtract_local::<L, D>(&mut centre, &t, dropped, task.form.omega());
+                            }
+                        }
+                    }
+                }
+            }
+            finish::<L, C, E, D>(task, step, &centre, &size, f.inverse.add(step * squared * LANES));
+        }
+    }
+}
+
+/// D⁻¹ alone, where L and U stay those of A.
+///
+/// # Safety
+/// As above.
+#[inline(always)]
+pub(super) unsafe fn eliminate_diagonal_with<L: Lanes, C: Source, E: Source, const D: usize>(
+    task: &Task<'_, C, E>,
+    f: &Making<f64>,
+    piece: &Piece,
+) {
+    let squared = D * D;
+    let inverse = Stored { values: f.inverse.cast_const(), width: squared };
+    let below = task.below.of(piece);
+    for step in piece.steps.clone() {
+        // SAFETY: as above.
+        unsafe {
+            let mut largest = [[0.0; LANES]; D];
+            measure::<L, C, D>(task.a.lower, f.counts[0], step, &mut largest);
+            measure::<L, C, D>(task.a.upper, f.counts[1], step, &mut largest);
+            let mut centre = block::<L, D>(Here { source: task.a.diagonal, step, first: 0 });
+            let size = begin::<L, C, E, D>(task, &mut centre, &mut largest);
+            for reach in below {
+                let own = Here { source: task.a.lower, step, first: reach.index * squared };
+                let t = divided::<L, D>(own, inverse, step, reach);
+                for &(u, target) in &task.steps.0[reach.index] {
+                    let share = if target == Target::Dropped { task.form.omega() } else { 1.0 };
+                    let theirs =
+                        There { source: task.a.upper, step, first: u * squared, reach, lanes: u8::MAX };
+                    subtract_local::<L, D>(&mut centre, &t, theirs, share);
+                }
+            }
+            finish::<L, C, E, D>(task, step, &centre, &size, f.inverse.add(step * squared * LANES));
+        }
+    }
+}
+
+/// The block of these entries.
+#[inline(always)]
+unsafe fn block<L: Lanes, const D: usize>(entries: impl Entries<L>) -> Block<L, D> {
+    // SAFETY: as the module says.
+    unsafe {
+        let mut block = [[L::splat(0.0); D]; D];
+        for c in 0..D {
+            for r in 0..D {
+                block[c][r] = entries.get(c * D + r);
+            }
+        }
+        block
+    }
+}
+
+/// Copies the blocks that A has, sets the others to zero, and looks for the largest entries of each row.
+#[inline(always)]
+unsafe fn take_over<L: Lanes, C: Source, S: Access, const D: usize>(
+    a: C,
+    of_a: &[Option<usize>],
+    step: usize,
+    to: *mut S,
+    largest: &mut Rows<D>,
+) {
+    for (o, there) in of_a.iter().enumerate() {
+        for entry in 0..D * D {
+            // SAFETY: as the module says.
+            unsafe {
+                let value = match there {
+                    Some(index) => a.entry::<L>(step, index * D * D + entry),
+                    None => L::splat(0.0),
+                };
+                S::store::<L>(to.add((o * D * D + entry) * LANES), value);
+                grow::<L>(&mut largest[entry % D], value);
+            }
+        }
+    }
+}
+
+/// Looks for the largest entries of each row.
+#[inline(always)]
+unsafe fn measure<L: Lanes, C: Source, const D: usize>(
+    a: C,
+    count: usize,
+    step: usize,
+    largest: &mut Rows<D>,
+) {
+    for entry in 0..count * D * D {
+        // SAFETY: as the module says.
+        unsafe { grow::<L>(&mut largest[entry % D], a.entry::<L>(step, entry)) };
+    }
+}
+
+#[inline(always)]
+unsafe fn grow<L: Lanes>(largest: &mut [f64; LANES], value: L::Pack) {
+    // SAFETY: the processor has the instructions.
+    let value = unsafe { numbers::<L>(value) };
+    for l in 0..LANES {
+        largest[l] = f64::max(largest[l], value[l].abs());
+    }
+}
+
+#[inline(always)]
+unsafe fn numbers<L: Lanes>(pack: L::Pack) -> [f64; LANES] {
+    let mut numbers = [0.0; LANES];
+    // SAFETY: room for eight; the processor has the instructions.
+    unsafe { L::store(numbers.as_mut_ptr(), pack) };
+    numbers
+}
+
+/// Shifts the diagonal of the block; what its pivots are measured against.
+#[inline(always)]
+unsafe fn begin<L: Lanes, C: Source, E: Source, const D: usize>(
+    task: &Task<'_, C, E>,
+    centre: &mut Block<L, D>,
+    largest: &mut Rows<D>,
+) -> Rows<D> {
+    let kind = task.form.kind;
+    for column in centre.iter() {
+        for (r, value) in column.iter().enumerate() {
+            // SAFETY: the processor has the instructions.
+            unsafe { grow::<L>(&mut largest[r], *value) };
+        }
+    }
+    let mut sizes = [[0.0; LANES]; D];
+    for r in 0..D {
+        // SAFETY: as above; eight numbers are read and written.
+        unsafe {
+            let mut diagonal = numbers::<L>(centre[r][r]);
+            for l in 0..LANES {
+                sizes[r][l] = form::size(kind, diagonal[l], largest[r][l]);
+                diagonal[l] = form::shifted(kind, diagonal[l], task.shift, sizes[r][l]);
+            }
+            if task.shift != 0.0 {
+                centre[r][r] = L::load(diagonal.as_ptr());
+            }
+        }
+    }
+    sizes
+}
+
+/// T = L_l D⁻¹ of the neighbour.
+#[inline(always)]
+unsafe fn divided<L: Lanes, const D: usize>(
+    own: impl Entries<L>,
+    inverse: Stored<f64>,
+    step: usize,
+    reach: &Reach,
+) -> Block<L, D> {
+    // SAFETY: as the module says.
+    unsafe {
+        let mut t = [[L::splat(0.0); D]; D];
+        for c in 0..D {
+            for k in 0..D {
+                let d = inverse.entry_at::<L>(step, reach, c * D + k);
+                for r in 0..D {
+                    let product = L::mul(own.get(k * D + r), d);
+                    t[c][r] = if k == 0 { product } else { L::add(t[c][r], product) };
+                }
+            }
+        }
+        t
+    }
+}
+
+/// Block −= share · T U, in registers.
+#[inline(always)]
+unsafe fn subtract_local<L: Lanes, const D: usize>(
+    to: &mut Block<L, D>,
+    t: &Block<L, D>,
+    theirs: impl Entries<L>,
+    share: f64,
+) {
+    for c in 0..D {
+        for k in 0..D {
+            // SAFETY: as the module says.
+            unsafe {
+                let u = theirs.get(c * D + k);
+                let u = if share == 1.0 { u } else { L::mul(u, L::splat(share)) };
+                for r in 0..D {
+                    to[c][r] = L::sub(to[c][r], L::mul(t[k][r], u));
+                }
+            }
+        }
+    }
+}
+
+/// The same in memory, for the lanes that have the block.
+#[inline(always)]
+unsafe fn subtract<L: Lanes, S: Access, const D: usize>(
+    to: *mut S,
+    t: &Block<L, D>,
+    theirs: impl Entries<L>,
+) {
+    for c in 0..D {
+        // SAFETY: as the module says.
+        unsafe {
+            let to = to.add(c * D * LANES);
+            let mut column = [L::splat(0.0); D];
+            for r in 0..D {
+                column[r] = S::load::<L>(to.add(r * LANES));
+            }
+            for k in 0..D {
+                let u = theirs.get(c * D + k);
+                for r in 0..D {
+                    column[r] = L::sub(column[r], L::mul(t[k][r], u));
+                }
+            }
+            for r in 0..D {
+                S::store::<L>(to.add(r * LANES), column[r]);
+            }
+        }
+    }
+}
+
+/// Inverts the block of the diagonal; zeros where there is no point.
+#[inline(always)]
+unsafe fn finish<L: Lanes, C: Source, E: Source, const D: usize>(
+    task: &Task<'_, C, E>,
+    step: usize,
+    centre: &Block<L, D>,
+    size: &Rows<D>,
+    to: *mut f64,
+) {
+    let real = task.layout.real[step];
+    let mut a = [[[0.0; LANES]; D]; D];
+    for c in 0..D {
+        for r in 0..D {
+            // SAFETY: the processor has the instructions.
+            a[c][r] = unsafe { numbers::<L>(centre[c][r]) };
+        }
+    }
+    // Gauss-Jordan in place: after step k, column k holds that of the inverse.
+    for k in 0..D {
+        let mut inverse = a[k][k];
+        let mut fine = true;
+        for l in 0..LANES {
+            inverse[l] = if real >> l & 1 == 1 { inverse[l] } else { 1.0 };
+            fine &= real >> l & 1 == 0 || form::good(task.form.kind, inverse[l], size[k][l]);
+        }
+        if !fine {
+            return report(task, step, k, &inverse, &size[k], to, D);
+        }
+        for l in 0..LANES {
+            inverse[l] = 1.0 / inverse[l];
+        }
+        a[k][k] = [1.0; LANES];
+        for c in 0..D {
+            for l in 0..LANES {
+                a[c][k][l] *= inverse[l];
+            }
+        }
+        for r in 0..D {
+            if r == k {
+                continue;
+            }
+            let times = a[k][r];
+            a[k][r] = [0.0; LANES];
+            for c in 0..D {
+                for l in 0..LANES {
+                    a[c][r][l] -= times[l] * a[c][k][l];
+                }
+            }
+        }
+    }
+    for c in 0..D {
+        for r in 0..D {
+            // SAFETY: the places of this step.
+            unsafe { L::store(to.add((c * D + r) * LANES), L::keep(real, L::load(a[c][r].as_ptr()))) };
+        }
+    }
+}
+
+/// Notes the smallest row with a bad pivot and leaves the pivots in the place of the inverse.
+#[cold]
+fn report<C, E>(
+    task: &Task<'_, C, E>,
+    step: usize,
+    k: usize,
+    pivot: &[f64; LANES],
+    size: &[f64; LANES],
+    to: *mut f64,
+    dof: usize,
+) {
+    for l in 0..LANES {
+        // SAFETY: the place of entry (k, k) of this step.
+        unsafe { *to.add((k * dof + k) * LANES + l) = pivot[l] };
+        if let Some(point) = task.layout.point(step, l)
+            && !form::good(task.form.kind, pivot[l], size[l])
+        {
+            task.bad.fetch_min(task.layout.grid.number(point) * dof + k, Ordering::Relaxed);
+        }
+    }
+}
+
+with_size_and_lanes! {
+    eliminate = eliminate_with<C: Source, E: Source, S: Access>(
+        task: &Task<'_, C, E>, f: &Making<S>, piece: &Piece,
+    ) if C::BLOCKS && Stored::<S>::BLOCKS
+}
+with_size_and_lanes! {
+    eliminate_diagonal = eliminate_diagonal_with<C: Source, E: Source>(
+        task: &Task<'_, C, E>, f: &Making<f64>, piece: &Piece,
+    ) if C::BLOCKS
+}

@@ -1,0 +1,390 @@
+//! Product and sweeps, step by step.
+//!
+//! With M = (D + L) D⁻¹ (D + U), D the blocks on the diagonal of the factor:
+//!
+//!   forward    w = D⁻¹ (x − L w)
+//!   backward   z = w − D⁻¹ U z
+//!
+//! L and U are the factor's triangles before rows are divided by pivots; where elimination leaves them alone they are A's own.
+//!
+//! Each kernel has one order of operations for each lane: offsets in the order of columns, columns of a block one after the other.
+//! So the bits depend on nothing but the numbers. Loops have no branch for the boundary: coefficients that leave the grid are zero,
+//! and what they meet there is a finite number of the same sweep.
+//!
+//! What every function needs: vectors and coefficients of the layout's size, and for sweeps that the steps needed are finished.
+#![allow(unsafe_code)]
+#![allow(clippy::needless_range_loop, reason = "see the note on loops")]
+
+use super::layout::{Piece, Reach, Reaches};
+use crate::lanes::sealed::Access;
+use crate::lanes::{LANES, Lanes};
+
+/// Where the coefficients of one side come from: entry (row r, column c) of the block at offset o is number (o D + c) D + r.
+pub(super) trait Source: Copy {
+    /// Whether there can be several unknowns a point.
+    const BLOCKS: bool;
+
+    /// That entry of the eight points of a step.
+    ///
+    /// # Safety
+    /// Step and entry exist; the processor has the instructions.
+    unsafe fn entry<L: Lanes>(self, step: usize, entry: usize) -> L::Pack;
+
+    /// That entry of the neighbours of the eight points; zero where there are none.
+    ///
+    /// # Safety
+    /// As above, and the reach is one for this step.
+    unsafe fn entry_at<L: Lanes>(self, step: usize, reach: &Reach, entry: usize) -> L::Pack;
+}
+
+/// All of them in memory, `width` a step.
+pub(super) struct Stored<S> {
+    pub(super) values: *const S,
+    pub(super) width: usize,
+}
+
+impl<S> Clone for Stored<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Stored<S> {}
+
+// SAFETY: a pointer to numbers that members of a team read, or write at places that the pipeline keeps apart.
+unsafe impl<S> Sync for Stored<S> {}
+
+impl<S: Access> Source for Stored<S> {
+    const BLOCKS: bool = size_of::<S>() == size_of::<f64>();
+
+    #[inline(always)]
+    unsafe fn entry<L: Lanes>(self, step: usize, entry: usize) -> L::Pack {
+        // SAFETY: by the caller's promise.
+        unsafe { S::load::<L>(self.values.add((step * self.width + entry) * LANES)) }
+    }
+
+    #[inline(always)]
+    unsafe fn entry_at<L: Lanes>(self, step: usize, reach: &Reach, entry: usize) -> L::Pack {
+        let from = self.values.wrapping_add((step * self.width + entry) * LANES);
+        // SAFETY: by the caller's promise.
+        unsafe { neighbour::<L, S>(from, self.width, reach) }
+    }
+}
+
+/// One number for all points that have the offset.
+#[derive(Clone, Copy)]
+pub(super) struct Constant {
+    pub(super) values: *const f64,
+    /// Which points of a step have it, `width` bytes a step.
+    pub(super) present: *const u8,
+    pub(super) width: usize,
+}
+
+// SAFETY: pointers to numbers that nobody writes meanwhile.
+unsafe impl Sync for Constant {}
+
+impl Source for Constant {
+    const BLOCKS: bool = false;
+
+    #[inline(always)]
+    unsafe fn entry<L: Lanes>(self, step: usize, entry: usize) -> L::Pack {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            let present = *self.present.add(step * self.width + entry);
+            L::keep(present, L::splat(*self.values.add(entry)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn entry_at<L: Lanes>(self, step: usize, reach: &Reach, entry: usize) -> L::Pack {
+        // SAFETY: steps that the lanes of a reach lead to exist; the rest by the caller's promise.
+        unsafe {
+            let own = *self.present.add(step.wrapping_add_signed(reach.steps) * self.width + entry);
+            let mut lanes = moved(own, reach.lanes) & reach.own;
+            if reach.other != 0 {
+                let other =
+                    *self.present.add(step.wrapping_add_signed(reach.other_steps) * self.width + entry);
+                lanes |= moved(other, reach.other_lanes) & reach.other;
+            }
+            L::keep(lanes, L::splat(*self.values.add(entry)))
+        }
+    }
+}
+
+/// Lane l takes the bit of lane l + `lanes`.
+#[inline(always)]
+fn moved(bits: u8, lanes: isize) -> u8 {
+    if lanes >= 0 { bits.unbounded_shr(lanes as u32) } else { bits.unbounded_shl(-lanes as u32) }
+}
+
+/// Eight neighbours of the eight numbers at `from`, in an array of `width` times eight numbers a step.
+///
+/// # Safety
+/// The reach is one for the step of `from`; the processor has the instructions.
+#[inline(always)]
+pub(super) unsafe fn neighbour<L: Lanes, S: Access>(from: *const S, width: usize, reach: &Reach) -> L::Pack {
+    let a_step = (width * LANES) as isize;
+    let own = from.wrapping_offset(reach.steps * a_step + reach.lanes);
+    // SAFETY: the lanes of a reach lead to places of the layout.
+    unsafe {
+        if reach.own == u8::MAX {
+            return S::load::<L>(own);
+        }
+        let other = from.wrapping_offset(reach.other_steps * a_step + reach.other_lanes);
+        S::load_two::<L>(reach.own, own, reach.other, other)
+    }
+}
+
+/// Both sides of a matrix or a factor, and what its diagonal is.
+#[derive(Clone, Copy)]
+pub(super) struct Sides<'a, C, E> {
+    pub(super) lower: C,
+    pub(super) diagonal: E,
+    pub(super) upper: C,
+    pub(super) below: &'a Reaches,
+    pub(super) above: &'a Reaches,
+}
+
+/// A vector that members of a team write at places that the pipeline keeps apart.
+#[derive(Clone, Copy)]
+pub(super) struct Vector(*mut f64);
+
+impl Vector {
+    pub(super) fn new(x: &mut [f64]) -> Self {
+        Vector(x.as_mut_ptr())
+    }
+
+    /// A method, so that a closure shares the vector and not the pointer within.
+    pub(super) fn get(&self) -> *mut f64 {
+        self.0
+    }
+
+    /// Zeros in these steps.
+    ///
+    /// # Safety
+    /// The vector has these steps, of `dof` unknowns, and nobody else uses them meanwhile.
+    pub(super) unsafe fn clear(&self, steps: std::ops::Range<usize>, dof: usize) {
+        // SAFETY: by the caller's promise.
+        unsafe { self.0.add(steps.start * dof * LANES).write_bytes(0, steps.len() * dof * LANES) }
+    }
+}
+
+// SAFETY: as above.
+unsafe impl Sync for Vector {}
+
+// Loops below are loops and not closures handed to library functions: only what is inlined into a function compiled for an
+// instruction set can use it.
+
+/// acc + Σ C x, or with `MINUS` acc − Σ C x, over one offset.
+///
+/// # Safety
+/// As the module says.
+#[inline(always)]
+unsafe fn block<L: Lanes, C: Source, const D: usize, const MINUS: bool>(
+    coefficients: C,
+    reach: &Reach,
+    step: usize,
+    x: *const f64,
+    acc: &mut [L::Pack; D],
+) {
+    for c in 0..D {
+        // SAFETY: as the module says.
+        unsafe {
+            let x = neighbour::<L, f64>(x.wrapping_add((step * D + c) * LANES), D, reach);
+            for r in 0..D {
+                let product = L::mul(coefficients.entry::<L>(step, (reach.index * D + c) * D + r), x);
+                acc[r] = if MINUS { L::sub(acc[r], product) } else { L::add(acc[r], product) };
+            }
+        }
+    }
+}
+
+/// The product of a block of the diagonal with the numbers of a step.
+#[inline(always)]
+unsafe fn times<L: Lanes, E: Source, const D: usize>(d: E, step: usize, x: [L::Pack; D]) -> [L::Pack; D] {
+    let mut y = x;
+    for r in 0..D {
+        // SAFETY: as the module says.
+        unsafe {
+            y[r] = L::mul(d.entry::<L>(step, r), x[0]);
+            for c in 1..D {
+                y[r] = L::add(y[r], L::mul(d.entry::<L>(step, c * D + r), x[c]));
+            }
+        }
+    }
+    y
+}
+
+#[inline(always)]
+unsafe fn load<L: Lanes, const D: usize>(x: *const f64, step: usize) -> [L::Pack; D] {
+    // SAFETY: as the module says.
+    unsafe {
+        let mut pack = [L::splat(0.0); D];
+        for r in 0..D {
+            pack[r] = L::load(x.add((step * D + r) * LANES));
+        }
+        pack
+    }
+}
+
+#[inline(always)]
+unsafe fn store<L: Lanes, const D: usize>(y: *mut f64, step: usize, pack: [L::Pack; D]) {
+    for r in 0..D {
+        // SAFETY: as the module says.
+        unsafe { L::store(y.add((step * D + r) * LANES), pack[r]) };
+    }
+}
+
+/// y = A x: offsets below the diagonal, the diagonal, offsets above.
+///
+/// # Safety
+/// As the module says.
+#[inline(always)]
+pub(super) unsafe fn multiply_with<L: Lanes, C: Source, E: Source, const D: usize>(
+    a: &Sides<'_, C, E>,
+    piece: &Piece,
+    x: *const f64,
+    y: *mut f64,
+) {
+    let (below, above) = (a.below.of(piece), a.above.of(piece));
+    for step in piece.steps.clone() {
+        // SAFETY: as the module says.
+        unsafe {
+            let mut acc = [L::splat(0.0); D];
+            for reach in below {
+                block::<L, C, D, false>(a.lower, reach, step, x, &mut acc);
+            }
+            let centre = times::<L, E, D>(a.diagonal, step, load::<L, D>(x, step));
+            for r in 0..D {
+                acc[r] = L::add(acc[r], centre[r]);
+            }
+            for reach in above {
+                block::<L, C, D, false>(a.upper, reach, step, x, &mut acc);
+            }
+            store::<L, D>(y, step, acc);
+        }
+    }
+}
+
+/// w = D⁻¹ (x − L w), upwards.
+///
+/// # Safety
+/// As the module says.
+#[inline(always)]
+pub(super) unsafe fn forward_with<L: Lanes, C: Source, E: Source, const D: usize>(
+    m: &Sides<'_, C, E>,
+    piece: &Piece,
+    x: *const f64,
+    w: *mut f64,
+) {
+    let below = m.below.of(piece);
+    for step in piece.steps.clone() {
+        // SAFETY: as the module says.
+        unsafe {
+            let mut acc = load::<L, D>(x, step);
+            for reach in below {
+                block::<L, C, D, true>(m.lower, reach, step, w, &mut acc);
+            }
+            store::<L, D>(w, step, times::<L, E, D>(m.diagonal, step, acc));
+        }
+    }
+}
+
+/// z = z − D⁻¹ U z, downwards, in place.
+///
+/// # Safety
+/// As the module says.
+#[inline(always)]
+pub(super) unsafe fn backward_with<L: Lanes, C: Source, E: Source, const D: usize>(
+    m: &Sides<'_, C, E>,
+    piece: &Piece,
+    z: *mut f64,
+) {
+    let above = m.above.of(piece);
+    for step in piece.steps.clone().rev() {
+        // SAFETY: as the module says.
+        unsafe {
+            let mut acc = [L::splat(0.0); D];
+            for reach in above.iter().rev() {
+                block::<L, C, D, false>(m.upper, reach, step, z, &mut acc);
+            }
+            let change = times::<L, E, D>(m.diagonal, step, acc);
+            let mut new = load::<L, D>(z, step);
+            for r in 0..D {
+                new[r] = L::sub(new[r], change[r]);
+            }
+            store::<L, D>(z, step, new);
+        }
+    }
+}
+
+/// Chooses the number of unknowns, more than one only where `$blocks` says so, and the instruction set.
+macro_rules! with_size_and_lanes {
+    ($name:ident = $body:ident <$($g:ident: $bound:ident),*>($($arg:ident: $ty:ty),* $(,)?) if $blocks:expr) => {
+        /// # Safety
+        /// As the module says, for `dof` unknowns a point.
+        pub(super) unsafe fn $name<$($g: $bound),*>(dof: usize, $($arg: $ty),*) {
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512vl")]
+            unsafe fn avx512<$($g: $bound,)* const D: usize>($($arg: $ty),*) {
+                // SAFETY: compiled for the instructions; the rest is the caller's promise.
+                unsafe { $body::<crate::lanes::Avx512, $($g,)* D>($($arg),*) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2")]
+            unsafe fn avx2<$($g: $bound,)* const D: usize>($($arg: $ty),*) {
+                // SAFETY: as above.
+                unsafe { $body::<crate::lanes::Avx2, $($g,)* D>($($arg),*) }
+            }
+            unsafe fn of_size<$($g: $bound,)* const D: usize>($($arg: $ty),*) {
+                #[cfg(target_arch = "x86_64")]
+                {
+                    if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
+                        // SAFETY: the processor has the instructions; the rest is the caller's promise.
+                        return unsafe { avx512::<$($g,)* D>($($arg),*) };
+                    }
+                    if is_x86_feature_detected!("avx2") {
+                        // SAFETY: as above.
+                        return unsafe { avx2::<$($g,)* D>($($arg),*) };
+                    }
+                }
+                // SAFETY: by the caller's promise.
+                unsafe { $body::<crate::lanes::Plain, $($g,)* D>($($arg),*) }
+            }
+            // SAFETY: by the caller's promise.
+            unsafe {
+                if const { $blocks } {
+                    match dof {
+                        1 => of_size::<$($g,)* 1>($($arg),*),
+                        2 => of_size::<$($g,)* 2>($($arg),*),
+                        3 => of_size::<$($g,)* 3>($($arg),*),
+                        4 => of_size::<$($g,)* 4>($($arg),*),
+                        5 => of_size::<$($g,)* 5>($($arg),*),
+                        6 => of_size::<$($g,)* 6>($($arg),*),
+                        7 => of_size::<$($g,)* 7>($($arg),*),
+                        _ => of_size::<$($g,)* 8>($($arg),*),
+                    }
+                } else {
+                    debug_assert_eq!(dof, 1);
+                    of_size::<$($g,)* 1>($($arg),*);
+                }
+            }
+        }
+    };
+}
+
+pub(super) use with_size_and_lanes;
+
+with_size_and_lanes! {
+    multiply = multiply_with<C: Source, E: Source>(
+        a: &Sides<'_, C, E>, piece: &Piece, x: *const f64, y: *mut f64,
+    ) if C::BLOCKS
+}
+with_size_and_lanes! {
+    forward = forward_with<C: Source, E: Source>(
+        m: &Sides<'_, C, E>, piece: &Piece, x: *const f64, w: *mut f64,
+    ) if C::BLOCKS
+}
+with_size_and_lanes! {
+    backward = backward_with<C: Source, E: Source>(m: &Sides<'_, C, E>, piece: &Piece, z: *mut f64) if C::BLOCKS
+}

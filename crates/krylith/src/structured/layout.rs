@@ -1,0 +1,429 @@
+//! Where a point of a grid stands in memory: eight lines side by side, each a little behind the one before.
+//!
+//! A sweep along a line is a chain: every point waits for the one before. So eight neighbouring lines are computed together, one
+//! a lane of a vector register, and line m lags σ m points behind: when its turn comes, what it needs of line m − 1 is there. In
+//! memory the eight stand as they are computed: *step* s holds point s − σ m of line m for m = 0..8. Everything that a step needs
+//! or writes is then one load or one store of eight numbers, and a sweep reads memory from one end to the other.
+//!
+//!   point (x, y, z)  ↦  step  first + z · sheet + ⌊y / 8⌋ · pitch + x + σ (y mod 8),  lane  y mod 8
+//!
+//! The lag σ is at least the weight of y in the level of a point (see `mapping`), and a little more, so that lanes are not read
+//! from another step than they were stored in before the store has left the processor's queue.
+//!
+//! In three dimensions the groups of eight lines of a plane follow each other without a gap: while line 7 of a group ends, line 0 of
+//! the next begins. This needs lines of at least 8 σ points; shorter ones are padded. Planes are the units that threads share. In two
+//! dimensions the units are the groups, so they stand apart.
+//!
+//! The neighbour (dx, dy, dz) of the eight points of a step stands at one distance in steps, dz · sheet + dx + σ dy, with the lanes
+//! moved by dy; lanes that leave the group that way are in the next group, at one other distance ([`Reach`]). Places between
+//! lines, groups and planes that belong to no point hold zeros, in vectors and in matrices: no branch asks for the boundary.
+
+use super::grid::Grid;
+use super::mapping::Mapping;
+use super::stencil::{Offset, Stencil};
+use crate::lanes::LANES;
+use std::ops::Range;
+
+/// What the lag between lines exceeds its least by.
+const SLACK: usize = 2;
+
+/// Steps that a unit is cut into.
+const STEPS_A_PIECE: usize = 64;
+
+/// The places of a grid's points.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(super) grid: Grid,
+    /// σ.
+    pub(super) lag: usize,
+    /// Steps from a group of lines to the next.
+    pub(super) pitch: usize,
+    /// Steps from a plane to the next.
+    pub(super) sheet: usize,
+    /// The step of the first point.
+    pub(super) first: usize,
+    /// All steps.
+    pub(super) steps: usize,
+    /// Groups of a plane.
+    groups: usize,
+    /// Twice how far offsets reach within a plane, in steps.
+    gap: usize,
+    /// Which lanes of a step are points.
+    pub(super) real: Vec<u8>,
+}
+
+/// A run of steps of one unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// Counted through all units.
+    pub(super) number: usize,
+    /// The plane.
+    pub(super) z: usize,
+    pub(super) steps: Range<usize>,
+    /// Whether lines before the group and after it belong to the plane, as far as these steps need them.
+    pub(super) before: bool,
+    pub(super) after: bool,
+}
+
+/// Where the neighbours at one offset are, seen from any step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reach {
+    /// Which offset of its side this is.
+    pub(super) index: usize,
+    /// Distance in steps, and lanes to add.
+    pub(super) steps: isize,
+    pub(super) lanes: isize,
+    /// Our lanes whose neighbour is there.
+    pub(super) own: u8,
+    /// The same for the lanes whose neighbour is in the next group.
+    pub(super) other_steps: isize,
+    pub(super) other_lanes: isize,
+    pub(super) other: u8,
+}
+
+/// Why a grid and its stencil cannot be laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayoutError {
+    /// An offset of eight lines, or as many planes, or more.
+    #[error("offsets reach {reach} lines or planes; at most 7 can be laid out")]
+    TooFar {
+        /// How far.
+        reach: usize,
+    },
+    /// The places of points and padding cannot be counted.
+    #[error("the grid is too large to be laid out")]
+    TooLarge,
+}
+
+impl Layout {
+    /// Places for a grid whose points are joined by these stencils.
+    pub(super) fn new(grid: Grid, stencils: &[&Stencil]) -> Result<Self, LayoutError> {
+        let [nx, ny, nz] = grid.extents();
+        let most = |f: &dyn Fn(&Stencil) -> usize| stencils.iter().map(|s| f(s)).max().unwrap_or(0);
+        let (reach, planes) = (most(&|s| s.reach()[1]), most(&|s| s.reach()[2]));
+        if reach.max(planes) >= LANES {
+            return Err(LayoutError::TooFar { reach: reach.max(planes) });
+        }
+        let lag = most(&|s| Mapping::new(s).y) + SLACK;
+        let gap = 2 * (most(&|s| s.reach()[0]) + lag * reach);
+        let groups = ny.div_ceil(LANES);
+        let fringe = (LANES - 1) * lag;
+        let pitch = if nz > 1 { nx.max(LANES * lag + gap) } else { nx + fringe + gap };
+        // Planes a multiple of a memory page apart would fall on the same places of the cache.
+        let mut sheet = groups.checked_mul(pitch).ok_or(LayoutError::TooLarge)? + fringe + gap;
+        while sheet % 8 == 0 || !(8..=56).contains(&(sheet % 64)) {
+            sheet += 1;
+        }
+        let first = pitch + gap;
+        let steps = nz.checked_mul(sheet).map(|steps| steps + 2 * first).ok_or(LayoutError::TooLarge)?;
+        // Room for eight blocks of eight lanes a step, whatever is stored there.
+        steps.checked_mul(1 << 20).ok_or(LayoutError::TooLarge)?;
+        let mut layout = Layout { grid, lag, pitch, sheet, first, steps, groups, gap, real: Vec::new() };
+        layout.real = vec![0; steps];
+        for z in 0..nz {
+            for y in 0..ny {
+                let (step, lane) = layout.place([0, y, z]);
+                layout.real[step..step + nx].iter_mut().for_each(|lanes| *lanes |= 1 << lane);
+            }
+        }
+        Ok(layout)
+    }
+
+    /// Whether a stencil's neighbours are found in this layout, and in time.
+    pub(super) fn fits(&self, stencil: &Stencil) -> bool {
+        let [x, y, z] = stencil.reach();
+        self.lag >= Mapping::new(stencil).y && 2 * (x + self.lag * y) <= self.gap && z < LANES
+    }
+
+    /// The step and the lane of a point.
+    #[inline]
+    pub(super) fn place(&self, [x, y, z]: [usize; 3]) -> (usize, usize) {
+        let lane = y % LANES;
+        (self.first + z * self.sheet + y / LANES * self.pitch + x + self.lag * lane, lane)
+    }
+
+    /// The point of a step and a lane, if there is one.
+    pub(super) fn point(&self, step: usize, lane: usize) -> Option<[usize; 3]> {
+        let [nx, ny, nz] = self.grid.extents();
+        let within = step.checked_sub(self.first)?;
+        let (z, within) = (within / self.sheet, within % self.sheet);
+        let along = within.checked_sub(self.lag * lane)?;
+        let (x, y) = (along % self.pitch, along / self.pitch * LANES + lane);
+        (x < nx && y < ny && z < nz).then_some([x, y, z])
+    }
+
+    /// Numbers of a vector with `dof` unknowns a point.
+    pub(super) fn positions(&self, dof: usize) -> usize {
+        self.steps * dof * LANES
+    }
+
+    /// Places for each point.
+    pub(super) fn padding(&self) -> f64 {
+        (self.steps * LANES) as f64 / self.grid.points() as f64
+    }
+
+    /// What threads share: planes, or in two dimensions groups of lines.
+    pub(super) fn units(&self) -> usize {
+        if self.is_flat() { self.groups } else { self.grid.extents()[2] }
+    }
+
+    fn is_flat(&self) -> bool {
+        self.grid.extents()[2] == 1
+    }
+
+    /// Steps of a unit that have points.
+    pub(super) fn unit_steps(&self) -> usize {
+        let fringe = (LANES - 1) * self.lag;
+        if self.is_flat() { self.grid.extents()[0] + fringe } else { self.groups * self.pitch + fringe }
+    }
+
+    /// The first step of a unit.
+    pub(super) fn unit_start(&self, unit: usize) -> usize {
+        self.first + unit * if self.is_flat() { self.pitch } else { self.sheet }
+    }
+
+    /// From this step of a plane on, lanes have no group after theirs.
+    fn last_cut(&self) -> usize {
+        match self.is_flat() {
+            true => usize::MAX,
+            false => (self.groups - 1) * self.pitch + (2 * LANES - 1) * self.lag + self.gap / 2,
+        }
+    }
+
+    /// Where a piece that begins at a step of a unit ends.
+    fn cut_after(&self, from: usize) -> usize {
+        let next = (from / STEPS_A_PIECE + 1) * STEPS_A_PIECE;
+        let special = [self.pitch, self.last_cut(), self.unit_steps()];
+        special.into_iter().filter(|&cut| cut > from).fold(next.min(self.unit_steps()), usize::min)
+    }
+
+    /// Where a piece that ends at a step of a unit begins.
+    fn cut_before(&self, to: usize) -> usize {
+        let last = (to - 1) / STEPS_A_PIECE * STEPS_A_PIECE;
+        [self.pitch, self.last_cut()].into_iter().filter(|&cut| cut < to).fold(last, usize::max)
+    }
+
+    /// Pieces of a unit.
+    fn pieces_a_unit(&self) -> usize {
+        let (mut at, mut count) = (0, 0);
+        while at < self.unit_steps() {
+            (at, count) = (self.cut_after(at), count + 1);
+        }
+        count
+    }
+
+    /// All pieces.
+    pub(super) fn pieces(&self) -> usize {
+        self.units() * self.pieces_a_unit()
+    }
+
+    fn piece(&self, unit: usize, number: usize, from: usize, to: usize) -> Piece {
+        let start = self.unit_start(unit);
+        Piece {
+            number,
+            z: if self.is_flat() { 0 } else { unit },
+            steps: start + from..start + to,
+            before: self.is_flat() || from >= self.pitch,
+            after: from < self.last_cut(),
+        }
+    }
+
+    /// The pieces of a unit: cut at multiples of [`STEPS_A_PIECE`], where the second group begins and where the groups end.
+    pub(super) fn pieces_of(&self, unit: usize) -> impl Iterator<Item = Piece> {
+        let (mut at, end) = (0, self.unit_steps());
+        let mut number = unit * self.pieces_a_unit();
+        std::iter::from_fn(move || {
+            let from = (at < end).then_some(at)?;
+            at = self.cut_after(from);
+            number += 1;
+            Some(self.piece(unit, number - 1, from, at))
+        })
+    }
+
+    /// The same pieces, the last one first.
+    pub(super) fn pieces_back(&self, unit: usize) -> impl Iterator<Item = Piece> {
+        let mut at = self.unit_steps();
+        let mut number = (unit + 1) * self.pieces_a_unit();
+        std::iter::from_fn(move || {
+            let to = (at > 0).then_some(at)?;
+            at = self.cut_before(to);
+            number -= 1;
+            Some(self.piece(unit, number, at, to))
+        })
+    }
+
+    /// How many steps the unit before must be ahead of a step for the lower neighbours of that step to be there.
+    pub(super) fn ahead(&self, lower: &[Offset]) -> usize {
+        let need = |o: &Offset| {
+            let along = o[0] as isize + self.lag as isize * o[1] as isize;
+            if self.is_flat() {
+                // Lanes that leave the group to the one before it.
+                (o[1] < 0).then_some(along + (LANES * self.lag) as isize)
+            } else {
+                let next = if o[1] > 0 { (self.pitch - LANES * self.lag) as isize } else { 0 };
+                (o[2] < 0).then_some(along + next)
+            }
+        };
+        lower.iter().filter_map(need).map(|steps| steps + 1).max().map_or(0, |steps| steps.max(0) as usize)
+    }
+
+    /// Where the neighbours at these offsets are, with so many planes below and above; those in other planes are left out.
+    fn reaches(&self, offsets: &[Offset], planes: [usize; 2], before: bool, after: bool) -> Vec<Reach> {
+        let there = |o: &Offset| (-(planes[0] as i32)..=planes[1] as i32).contains(&o[2]);
+        let reach = |(index, o): (usize, &Offset)| {
+            let lanes = o[1] as isize;
+            let steps = o[2] as isize * self.sheet as isize + o[0] as isize + self.lag as isize * lanes;
+            let to_next = (self.pitch - LANES * self.lag) as isize;
+            let (own, turn, has) = match lanes {
+                0 => (u8::MAX, 0, false),
+                1.. => (u8::MAX >> lanes, 1, after),
+                _ => (u8::MAX << -lanes, -1, before),
+            };
+            Reach {
+                index,
+                steps,
+                lanes,
+                own,
+                other_steps: steps + turn * to_next,
+                other_lanes: lanes - turn * LANES as isize,
+                other: if has { !own } else { 0 },
+            }
+        };
+        offsets.iter().enumerate().filter(|(_, o)| there(o)).map(reach).collect()
+    }
+
+    /// Calls a function for every point of a unit with its step and lane, eight lines at a time.
+    #[inline]
+    pub(super) fn for_points(&self, unit: usize, mut f: impl FnMut([usize; 3], usize, usize)) {
+        let [nx, ny, _] = self.grid.extents();
+        let (groups, z) = if self.is_flat() { (unit..unit + 1, 0) } else { (0..self.groups, unit) };
+        for group in groups {
+            let lines = group * LANES..ny.min((group + 1) * LANES);
+            for x in 0..nx {
+                for y in lines.clone() {
+                    let (step, lane) = self.place([x, y, z]);
+                    f([x, y, z], step, lane);
+                }
+            }
+        }
+    }
+
+    /// Steps between a unit and the next, or the end.
+    pub(super) fn gap_after(&self, unit: usize) -> Range<usize> {
+        let end = self.unit_start(unit) + self.unit_steps();
+        let next = if unit + 1 == self.units() { self.steps } else { self.unit_start(unit + 1) };
+        end..next
+    }
+}
+
+/// Reaches of a list of offsets for every kind of piece.
+#[derive(Debug, Clone)]
+pub(super) struct Reaches {
+    /// By distance to the lower and the upper end of the z axis, then by `before` and `after`.
+    tables: Vec<Vec<Reach>>,
+    nz: usize,
+    reach: usize,
+}
+
+impl Reaches {
+    pub(super) fn new(layout: &Layout, offsets: &[Offset]) -> Self {
+        let nz = layout.grid.extents()[2];
+        let reach = offsets.iter().map(|o| o[2].unsigned_abs() as usize).max().unwrap_or(0).min(nz);
+        let mut tables = Vec::new();
+        // A plane at each distance from either end; the combinations that no plane has are never asked for.
+        for low in 0..=reach {
+            for high in 0..=reach {
+                for flags in 0..4 {
+                    tables.push(layout.reaches(offsets, [low, high], flags & 1 != 0, flags & 2 != 0));
+                }
+            }
+        }
+        Reaches { tables, nz, reach }
+    }
+
+    /// Those for a piece.
+    #[inline]
+    pub(super) fn of(&self, piece: &Piece) -> &[Reach] {
+        let (low, high) = (piece.z.min(self.reach), (self.nz - 1 - piece.z).min(self.reach));
+        let flags = usize::from(piece.before) | usize::from(piece.after) << 1;
+        &self.tables[(low * (self.reach + 1) + high) * 4 + flags]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layouts() -> Vec<(Layout, Stencil)> {
+        let mut all = Vec::new();
+        for n in [[13, 11, 7], [100, 40, 3], [3, 20, 5], [9, 1, 6], [300, 17, 1], [5, 1, 1]] {
+            for stencil in [Stencil::star(3, 1), Stencil::cube(3, 1), Stencil::diamond(3, 2)] {
+                all.push((Layout::new(Grid::new(&n).unwrap(), &[&stencil]).unwrap(), stencil));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn every_point_has_a_place_of_its_own() {
+        for (layout, _) in layouts() {
+            let mut places = 0;
+            for number in 0..layout.grid.points() {
+                let point = layout.grid.point(number);
+                let (step, lane) = layout.place(point);
+                assert_eq!(layout.point(step, lane), Some(point));
+            }
+            for step in 0..layout.steps {
+                for lane in 0..LANES {
+                    let real = layout.real[step] >> lane & 1 == 1;
+                    assert_eq!(layout.point(step, lane).is_some(), real);
+                    places += usize::from(real);
+                }
+            }
+            assert_eq!(places, layout.grid.points());
+        }
+    }
+
+    /// Pieces cover each unit once, in both directions; reaches lead to the neighbours, and a lower one is finished in time.
+    #[test]
+    fn reaches_lead_to_neighbours_that_are_finished() {
+        for (layout, stencil) in layouts() {
+            let ahead = layout.ahead(stencil.lower());
+            let reaches = Reaches::new(&layout, stencil.lower());
+            for unit in 0..layout.units() {
+                let pieces: Vec<Piece> = layout.pieces_of(unit).collect();
+                let mut back: Vec<Piece> = layout.pieces_back(unit).collect();
+                back.reverse();
+                assert_eq!(pieces, back);
+                assert!(pieces.windows(2).all(|p| p[0].steps.end == p[1].steps.start));
+                let (start, len) = (layout.unit_start(unit), layout.unit_steps());
+                assert_eq!((pieces[0].steps.start, pieces.last().unwrap().steps.end), (start, start + len));
+                for piece in &pieces {
+                    for (step, lane) in piece.steps.clone().flat_map(|s| (0..LANES).map(move |l| (s, l))) {
+                        let Some(point) = layout.point(step, lane) else { continue };
+                        for (index, &o) in stencil.lower().iter().enumerate() {
+                            let Some(there) = layout.grid.at(point, o) else { continue };
+                            let reach = reaches.of(piece).iter().find(|r| r.index == index).unwrap();
+                            let (steps, lanes) = match (reach.own >> lane & 1, reach.other >> lane & 1) {
+                                (1, _) => (reach.steps, reach.lanes),
+                                (_, 1) => (reach.other_steps, reach.other_lanes),
+                                _ => panic!("{point:?} {o:?}"),
+                            };
+                            let found = (step.wrapping_add_signed(steps), lane.wrapping_add_signed(lanes));
+                            assert_eq!(found, layout.place(there), "{point:?} {o:?}");
+                            let of_unit =
+                                (0..layout.units()).rev().find(|&u| layout.unit_start(u) <= found.0).unwrap();
+                            if of_unit == unit {
+                                assert!(found.0 < step);
+                            } else {
+                                let relative = found.0 - layout.unit_start(of_unit);
+                                assert!(of_unit < unit && relative < piece.steps.end - start - 1 + ahead);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,623 @@
+//! Matrices of structured grids, without index arrays.
+//!
+//! The coefficients of a step stand together, offset by offset in the order of columns, each block column by column, each entry for
+//! eight points: numbers [step][offset][column][row][lane], lower offsets, diagonal and upper offsets in arrays of their own. A
+//! product reads each array once from one end to the other.
+//!
+//! A matrix of constant coefficients with one unknown a point needs none of them: one number an offset, and a byte for each offset
+//! of a step that tells which of the eight points have that neighbour.
+//!
+//! Bytes of a product: 8 an entry and 16 a row, and the share of padding (see `layout`); with constant coefficients 1/8 an entry.
+#![allow(unsafe_code)]
+
+use super::grid::Grid;
+use super::kernels::{self, Vector};
+use super::layout::{Layout, LayoutError, Reaches};
+use super::stencil::{Offset, Stencil};
+use crate::error::{BackendError, MatrixError, SetupError};
+use crate::huge;
+use crate::lanes::LANES;
+use crate::matrix::{Csr, Parts};
+use crate::operator::LinearOperator;
+use crate::space::{Threads, fingerprint, require_same};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The most unknowns a point.
+pub const MOST_UNKNOWNS: usize = 8;
+
+/// A matrix of a grid: a dense block for each offset of the stencil at each point.
+///
+/// ```
+/// use krylith::operator::LinearOperator;
+/// use krylith::space::Threads;
+/// use krylith::structured::{Grid, Stencil, StencilMatrix};
+///
+/// // Poisson's equation on a square.
+/// let space = Threads::new(2);
+/// let (grid, star) = (Grid::new(&[30, 20])?, Stencil::star(2, 1));
+/// let a = StencilMatrix::from_fn(&space, grid, &star, 1, |_point, offset, block| {
+///     block[0] = if offset == [0, 0, 0] { 4.0 } else { -1.0 };
+/// })?;
+/// // Vectors have an order of their own.
+/// let (mut x, mut y) = (a.vector(), a.vector());
+/// a.gather(&space, &vec![1.0; 600], &mut x)?;
+/// a.apply(&space, &x, &mut y, &mut ())?;
+/// let mut sums = vec![0.0; 600];
+/// a.scatter(&space, &y, &mut sums)?;
+/// assert_eq!(sums[..3], [2.0, 1.0, 1.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct StencilMatrix {
+    pub(super) layout: Arc<Layout>,
+    pub(super) stencil: Stencil,
+    pub(super) dof: usize,
+    /// Shared with a factor whose triangles are those of A.
+    pub(super) values: Arc<Values>,
+    pub(super) below: Reaches,
+    pub(super) above: Reaches,
+    /// Which points of a step have which offset, a byte each; empty if all have that could.
+    pub(super) present: Vec<u8>,
+    fingerprint: Option<u64>,
+}
+
+/// Coefficients.
+#[derive(Debug)]
+pub(super) enum Values {
+    Full { lower: Vec<f64>, diagonal: Vec<f64>, upper: Vec<f64> },
+    Constant { values: Vec<f64>, present: Vec<u8> },
+}
+
+/// Calls an expression with `Sides` of either kind.
+macro_rules! with_sides {
+    ($matrix:expr, $sides:ident => $body:expr) => {{
+        let a: &StencilMatrix = $matrix;
+        let (below, above) = (&a.below, &a.above);
+        match &*a.values {
+            $crate::structured::matrix::Values::Full { lower, diagonal, upper } => {
+                let squared = a.dof * a.dof;
+                let of = |values: &Vec<f64>, count: usize| $crate::structured::kernels::Stored {
+                    values: values.as_ptr(),
+                    width: count * squared,
+                };
+                let $sides = $crate::structured::kernels::Sides {
+                    lower: of(lower, a.stencil.lower().len()),
+                    diagonal: of(diagonal, 1),
+                    upper: of(upper, a.stencil.upper().len()),
+                    below,
+                    above,
+                };
+                $body
+            }
+            $crate::structured::matrix::Values::Constant { values, present } => {
+                let (width, centre) = (a.stencil.len(), a.stencil.centre());
+                let from = |first: usize| $crate::structured::kernels::Constant {
+                    values: values[first..].as_ptr(),
+                    present: present[first..].as_ptr(),
+                    width,
+                };
+                let $sides = $crate::structured::kernels::Sides {
+                    lower: from(0),
+                    diagonal: from(centre),
+                    upper: if centre + 1 < width { from(centre + 1) } else { from(centre) },
+                    below,
+                    above,
+                };
+                $body
+            }
+        }
+    }};
+}
+
+pub(super) use with_sides;
+
+impl StencilMatrix {
+    /// The matrix whose block at a point and an offset a function writes, row by row into `dof²` zeros; it is called for the offsets
+    /// that stay in the grid.
+    pub fn from_fn(
+        space: &Threads<f64>,
+        grid: Grid,
+        stencil: &Stencil,
+        dof: usize,
+        block: impl Fn([usize; 3], Offset, &mut [f64]) + Sync,
+    ) -> Result<Self, SetupError> {
+        let layout = Arc::new(Layout::new(grid, &[stencil])?);
+        let mut a = Self::zeros(&layout, stencil, dof)?;
+        let mut values = a.room();
+        let parts = values.parts(dof);
+        let units = layout.units();
+        space.team().run(|member| {
+            let mut room = [0.0; MOST_UNKNOWNS * MOST_UNKNOWNS];
+            let room = &mut room[..dof * dof];
+            for unit in member.part(units, 1) {
+                layout.for_points(unit, |point, step, lane| {
+                    for (index, &offset) in stencil.offsets().iter().enumerate() {
+                        if grid.at(point, offset).is_none() {
+                            continue;
+                        }
+                        room.fill(0.0);
+                        block(point, offset, room);
+                        for r in 0..dof {
+                            for c in 0..dof {
+                                // SAFETY: every unit has one member, every point its own lane of a step.
+                                unsafe { parts.write(stencil, step, lane, index, (r, c), room[r * dof + c]) };
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        a.values = Arc::new(values);
+        Ok(a)
+    }
+
+    /// The matrix of one array an offset, in the stencil's order: `dof²` numbers a point, blocks row by row. What leaves the grid
+    /// is not read.
+    pub fn from_arrays(
+        space: &Threads<f64>,
+        grid: Grid,
+        stencil: &Stencil,
+        dof: usize,
+        arrays: &[&[f64]],
+    ) -> Result<Self, SetupError> {
+        let length = |what, found, expected| match found == expected {
+            true => Ok(()),
+            false => Err(MatrixError::Length { what, found, expected }),
+        };
+        length("arrays of a stencil", arrays.len(), stencil.len())?;
+        for array in arrays {
+            length("the array of an offset", array.len(), grid.points().saturating_mul(dof * dof))?;
+        }
+        Self::from_fn(space, grid, stencil, dof, |point, offset, block| {
+            let index = stencil.find(offset).expect("an offset of the stencil");
+            let first = grid.number(point) * dof * dof;
+            block.copy_from_slice(&arrays[index][first..first + dof * dof]);
+        })
+    }
+
+    /// The matrix of compressed rows, the unknowns of a point one after the other. Every entry must be on the stencil:
+    /// [`Structure::detect`](super::Structure::detect) finds one where there is.
+    pub fn from_csr(
+        space: &Threads<f64>,
+        grid: Grid,
+        stencil: &Stencil,
+        dof: usize,
+        matrix: &Csr<f64>,
+    ) -> Result<Self, SetupError> {
+        let layout = Arc::new(Layout::new(grid, &[stencil])?);
+        let mut a = Self::zeros(&layout, stencil, dof)?;
+        a.set(space, matrix)?;
+        Ok(a)
+    }
+
+    /// No coefficients yet, laid out so that a factor on the second stencil has its place too.
+    pub(crate) fn for_factor(
+        grid: Grid,
+        stencil: &Stencil,
+        filled: &Stencil,
+        dof: usize,
+    ) -> Result<Self, SetupError> {
+        Self::zeros(&Arc::new(Layout::new(grid, &[stencil, filled])?), stencil, dof)
+    }
+
+    /// Places for each point.
+    pub(crate) fn padding(&self) -> f64 {
+        self.layout.padding()
+    }
+
+    /// How sweeps are divided among threads.
+    pub(crate) fn describe_schedule(&self, threads: usize) -> String {
+        let units = if self.layout.grid.extents()[2] > 1 { "planes" } else { "groups of eight lines" };
+        match threads {
+            1 => "sequential: one thread".into(),
+            _ => format!("pipelined: {} {units}, one after the other to each thread", self.layout.units()),
+        }
+    }
+
+    /// No coefficients yet.
+    pub(crate) fn zeros(layout: &Arc<Layout>, stencil: &Stencil, dof: usize) -> Result<Self, SetupError> {
+        if !(1..=MOST_UNKNOWNS).contains(&dof) {
+            return Err(MatrixError::BlockSize { size: dof }.into());
+        }
+        Ok(StencilMatrix {
+            layout: Arc::clone(layout),
+            stencil: stencil.clone(),
+            dof,
+            values: Arc::new(Values::Constant { values: Vec::new(), present: Vec::new() }),
+            below: Reaches::new(layout, stencil.lower()),
+            above: Reaches::new(layout, stencil.upper()),
+            present: Vec::new(),
+            fingerprint: None,
+        })
+    }
+
+    fn room(&self) -> Values {
+        let squared = self.dof * self.dof;
+        let zeros = |count: usize| huge::zeros(self.layout.steps * count * squared * LANES);
+        Values::Full {
+            lower: zeros(self.stencil.lower().len()),
+            diagonal: zeros(1),
+            upper: zeros(self.stencil.upper().len()),
+        }
+    }
+
+    /// Takes over the values of a matrix on the stencil. Allocates only the first time, and when coefficients that were constant
+    /// cease to be. Values that are here already, as a fingerprint of 64 bits tells, are left where they are.
+    pub fn set(&mut self, space: &Threads<f64>, matrix: &Csr<f64>) -> Result<(), SetupError> {
+        let rows = self.layout.grid.points() * self.dof;
+        if matrix.nrows() != rows || matrix.ncols() != rows {
+            return Err(SetupError::PatternChanged);
+        }
+        let fingerprint = fingerprint(space, matrix.values());
+        if self.fingerprint == Some(fingerprint) {
+            return Ok(());
+        }
+        self.fingerprint = None;
+        let complete = matrix.nnz() == self.places() * self.dof * self.dof;
+        if complete && self.dof == 1 && self.set_constant(space, matrix) {
+            self.fingerprint = Some(fingerprint);
+            return Ok(());
+        }
+        // A factor that still reads the old values keeps them.
+        if self.is_constant() || Arc::get_mut(&mut self.values).is_none() {
+            self.values = Arc::new(self.room());
+        }
+        if !complete && self.present.is_empty() {
+            self.present = vec![0; self.layout.steps * self.stencil.len()];
+        }
+        self.scatter_rows(space, matrix)?;
+        self.fingerprint = Some(fingerprint);
+        Ok(())
+    }
+
+    /// Blocks that stay in the grid.
+    pub(super) fn places(&self) -> usize {
+        let n = self.layout.grid.extents();
+        let inside =
+            |o: &Offset| (0..3).map(|a| n[a].saturating_sub(o[a].unsigned_abs() as usize)).product::<usize>();
+        self.stencil.offsets().iter().map(inside).sum()
+    }
+
+    /// One number an offset, if the entries of each are equal and finite; `false` leaves everything as it was.
+    fn set_constant(&mut self, space: &Threads<f64>, matrix: &Csr<f64>) -> bool {
+        let (layout, stencil) = (&*self.layout, &self.stencil);
+        let grid = layout.grid;
+        let n = grid.extents();
+        // A point from which the offset stays in the grid.
+        let sample = |o: &Offset| {
+            let point: [usize; 3] = std::array::from_fn(|a| if o[a] < 0 { n[a] - 1 } else { 0 });
+            let there = grid.at(point, *o)?;
+            Some(matrix.get(grid.number(point), grid.number(there)))
+        };
+        let values: Vec<f64> = stencil.offsets().iter().map(|o| sample(o).unwrap_or(0.0)).collect();
+        if !values.iter().all(|v| v.is_finite()) {
+            return false;
+        }
+        let same = AtomicBool::new(true);
+        let distances = distances(&grid, stencil);
+        space.team().run(|member| {
+            for number in member.part(grid.points(), 1024) {
+                if number % 1024 == 0 && !same.load(Ordering::Relaxed) {
+                    return;
+                }
+                let (columns, row) = matrix.row(number);
+                if !is_constant_row(&grid, stencil, &distances, number, columns, row, &values) {
+                    return same.store(false, Ordering::Relaxed);
+                }
+            }
+        });
+        if !same.into_inner() {
+            return false;
+        }
+        if let Some(Values::Constant { values: old, present }) = Arc::get_mut(&mut self.values)
+            && !present.is_empty()
+        {
+            old.copy_from_slice(&values);
+            return true;
+        }
+        self.values = Arc::new(Values::Constant { values, present: presence(space, layout, stencil) });
+        true
+    }
+
+    fn scatter_rows(&mut self, space: &Threads<f64>, matrix: &Csr<f64>) -> Result<(), SetupError> {
+        let (layout, stencil, dof) = (&*self.layout, &self.stencil, self.dof);
+        let grid = layout.grid;
+        let distances = distances(&grid, stencil);
+        let values = Arc::get_mut(&mut self.values).expect("nobody else reads them");
+        let parts = values.parts(dof);
+        let present = Parts::new(&mut self.present);
+        let masked = !present.is_empty();
+        let wrong = AtomicBool::new(false);
+        space.team().run(|member| {
+            for unit in member.part(layout.units(), 1) {
+                layout.for_points(unit, |point, step, lane| {
+                    let number = grid.number(point);
+                    for r in 0..dof {
+                        let (columns, values) = matrix.row(number * dof + r);
+                        let mut index = 0;
+                        for (&column, &value) in columns.iter().zip(values) {
+                            let (target, c) = (column as usize / dof, column as usize % dof);
+                            let found = find(&grid, stencil, &distances, point, number, target, index);
+                            let Some(offset) = found else { return wrong.store(true, Ordering::Relaxed) };
+                            index = offset;
+                            // SAFETY: every unit has one member, every point its own lane of a step; a byte of `present`
+                            // belongs to a step, and so to one member.
+                            unsafe {
+                                parts.write(stencil, step, lane, offset, (r, c), value);
+                                if masked {
+                                    let at = step * stencil.len() + offset;
+                                    present.write(at, present.read(at) | 1 << lane);
+                                }
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        if wrong.into_inner() { Err(SetupError::PatternChanged) } else { Ok(()) }
+    }
+
+    /// The grid.
+    pub fn grid(&self) -> Grid {
+        self.layout.grid
+    }
+
+    /// The stencil.
+    pub fn stencil(&self) -> &Stencil {
+        &self.stencil
+    }
+
+    /// Unknowns a point.
+    pub fn unknowns(&self) -> usize {
+        self.dof
+    }
+
+    /// Whether one number an offset is stored, not one an entry.
+    pub fn is_constant(&self) -> bool {
+        matches!(*self.values, Values::Constant { .. })
+    }
+
+    /// Numbers of a vector, padding included.
+    pub fn positions(&self) -> usize {
+        self.layout.positions(self.dof)
+    }
+
+    /// A vector of zeros.
+    ///
+    /// Places that belong to no point hold zeros and must: operators rely on them and leave them so, as do sums of vectors.
+    pub fn vector(&self) -> Vec<f64> {
+        huge::zeros(self.positions())
+    }
+
+    /// Bytes of the coefficients.
+    pub fn bytes(&self) -> usize {
+        let values = match &*self.values {
+            Values::Full { lower, diagonal, upper } => 8 * (lower.len() + diagonal.len() + upper.len()),
+            Values::Constant { values, present } => 8 * values.len() + present.len(),
+        };
+        values + self.present.len()
+    }
+
+    /// Brings a vector, one number an unknown in the order of rows, into the order of the layout.
+    pub fn gather(&self, space: &Threads<f64>, x: &[f64], laid_out: &mut [f64]) -> Result<(), BackendError> {
+        self.check(x.len(), laid_out.len())?;
+        let (layout, dof) = (&*self.layout, self.dof);
+        let out = Vector::new(laid_out);
+        space.team().run(|member| {
+            for unit in member.part(layout.units(), 1) {
+                // SAFETY: the lengths were checked; the steps of a unit and the gap after it have one member.
+                unsafe {
+                    let from = if unit == 0 { 0 } else { layout.unit_start(unit) };
+                    out.clear(from..layout.gap_after(unit).end, dof);
+                    layout.for_points(unit, |point, step, lane| {
+                        let number = layout.grid.number(point);
+                        for c in 0..dof {
+                            *out.get().add((step * dof + c) * LANES + lane) = x[number * dof + c];
+                        }
+                    });
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// Brings a vector back into the order of rows.
+    pub fn scatter(&self, space: &Threads<f64>, laid_out: &[f64], x: &mut [f64]) -> Result<(), BackendError> {
+        self.check(x.len(), laid_out.len())?;
+        let (layout, dof) = (&*self.layout, self.dof);
+        let x = Parts::new(x);
+        space.team().run(|member| {
+            for unit in member.part(layout.units(), 1) {
+                layout.for_points(unit, |point, step, lane| {
+                    let number = layout.grid.number(point);
+                    for c in 0..dof {
+                        // SAFETY: every point has one member.
+                        unsafe { x.write(number * dof + c, laid_out[(step * dof + c) * LANES + lane]) };
+                    }
+                });
+            }
+        });
+        Ok(())
+    }
+
+    fn check(&self, rows: usize, positions: usize) -> Result<(), BackendError> {
+        require_same("the vector and the rows", &rows, &(self.layout.grid.points() * self.dof))?;
+        require_same("the vector and the layout", &positions, &self.positions())
+    }
+}
+
+/// Coefficients that threads write point by point.
+struct ValueParts<'a> {
+    lower: Parts<'a, f64>,
+    diagonal: Parts<'a, f64>,
+    upper: Parts<'a, f64>,
+    dof: usize,
+}
+
+impl Values {
+    fn parts(&mut self, dof: usize) -> ValueParts<'_> {
+        match self {
+            Values::Full { lower, diagonal, upper } => ValueParts {
+                lower: Parts::new(lower),
+                diagonal: Parts::new(diagonal),
+                upper: Parts::new(upper),
+                dof,
+            },
+            Values::Constant { .. } => unreachable!("room was made"),
+        }
+    }
+}
+
+impl ValueParts<'_> {
+    /// Entry (r, c) of the block at an offset.
+    ///
+    /// # Safety
+    /// Step and lane are a point's that no other thread writes.
+    #[inline]
+    unsafe fn write(
+        &self,
+        s: &Stencil,
+        step: usize,
+        lane: usize,
+        offset: usize,
+        (r, c): (usize, usize),
+        value: f64,
+    ) {
+        let (dof, centre) = (self.dof, s.centre());
+        let (side, index, count) = match offset {
+            o if o < centre => (&self.lower, o, centre),
+            o if o == centre => (&self.diagonal, 0, 1),
+            o => (&self.upper, o - centre - 1, s.len() - centre - 1),
+        };
+        // SAFETY: by the caller's promise.
+        unsafe { side.write((((step * count + index) * dof + c) * dof + r) * LANES + lane, value) }
+    }
+}
+
+/// What each offset adds to the number of a point.
+fn distances(grid: &Grid, stencil: &Stencil) -> Vec<isize> {
+    let [nx, ny, _] = grid.extents().map(|m| m as isize);
+    stencil.offsets().iter().map(|o| o[0] as isize + nx * (o[1] as isize + ny * o[2] as isize)).collect()
+}
+
+/// The offset from a point to the point of number `target`, looked for from `first` on and then from the start.
+#[inline]
+fn find(
+    grid: &Grid,
+    stencil: &Stencil,
+    distances: &[isize],
+    point: [usize; 3],
+    number: usize,
+    target: usize,
+    first: usize,
+) -> Option<usize> {
+    let fits = |o: &usize| {
+        number.checked_add_signed(distances[*o]) == Some(target)
+            && grid.at(point, stencil.offsets()[*o]).is_some()
+    };
+    (first..distances.len()).chain(0..first).find(fits)
+}
+
+/// Whether a row has every offset that stays in the grid, each with its number.
+fn is_constant_row(
+    grid: &Grid,
+    stencil: &Stencil,
+    distances: &[isize],
+    number: usize,
+    columns: &[u32],
+    row: &[f64],
+    values: &[f64],
+) -> bool {
+    if columns.len() == values.len() {
+        // All offsets: in the order of columns, unless the grid is so thin that they cross.
+        let place =
+            |(k, &column): (usize, &u32)| number.checked_add_signed(distances[k]) == Some(column as usize);
+        if columns.iter().enumerate().all(place) {
+            return row.iter().zip(values).all(|(v, expected)| v.to_bits() == expected.to_bits());
+        }
+    }
+    let point = grid.point(number);
+    let mut index = 0;
+    columns.iter().zip(row).all(|(&column, v)| {
+        match find(grid, stencil, distances, point, number, column as usize, index) {
+            Some(offset) => {
+                index = offset;
+                v.to_bits() == values[offset].to_bits()
+            }
+            None => false,
+        }
+    })
+}
+
+/// Which of the eight points of each step have which neighbours.
+fn presence(space: &Threads<f64>, layout: &Layout, stencil: &Stencil) -> Vec<u8> {
+    let width = stencil.len();
+    let mut present = vec![0u8; layout.steps * width];
+    let parts = Parts::new(&mut present);
+    space.team().run(|member| {
+        for unit in member.part(layout.units(), 1) {
+            layout.for_points(unit, |point, step, lane| {
+                for (k, &offset) in stencil.offsets().iter().enumerate() {
+                    if layout.grid.at(point, offset).is_some() {
+                        let at = step * width + k;
+                        // SAFETY: the steps of a unit have one member.
+                        unsafe { parts.write(at, parts.read(at) | 1 << lane) };
+                    }
+                }
+            });
+        }
+    });
+    drop(parts);
+    present
+}
+
+impl LinearOperator<Threads<f64>> for StencilMatrix {
+    type Scratch = ();
+
+    fn domain(&self) -> usize {
+        self.positions()
+    }
+
+    fn range(&self) -> usize {
+        self.positions()
+    }
+
+    fn scratch(&self, _: &Threads<f64>) -> Result<(), BackendError> {
+        Ok(())
+    }
+
+    fn apply(
+        &self,
+        space: &Threads<f64>,
+        x: &Vec<f64>,
+        y: &mut Vec<f64>,
+        _: &mut (),
+    ) -> Result<(), BackendError> {
+        require_same("x and the columns of A", &x.len(), &self.positions())?;
+        require_same("y and the rows of A", &y.len(), &self.positions())?;
+        let (layout, dof) = (&*self.layout, self.dof);
+        let y = Vector::new(y);
+        with_sides!(self, sides => space.team().run(|member| {
+            for unit in member.part(layout.units(), 1) {
+                // SAFETY: the lengths were checked; the steps of a unit and the gap beside it have one member.
+                unsafe {
+                    if unit == 0 {
+                        y.clear(0..layout.first, dof);
+                    }
+                    for piece in layout.pieces_of(unit) {
+                        kernels::multiply(dof, &sides, &piece, x.as_ptr(), y.get());
+                    }
+                    y.clear(layout.gap_after(unit), dof);
+                }
+            }
+        }));
+        Ok(())
+    }
+}
+
+impl From<LayoutError> for SetupError {
+    fn from(error: LayoutError) -> Self {
+        BackendError::Failed { what: error.to_string() }.into()
+    }
+}

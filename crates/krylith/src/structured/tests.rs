@@ -1,0 +1,319 @@
+//! Stencil matrices and their factors against compressed rows.
+
+use super::*;
+use crate::matrix::Csr;
+use crate::operator::{LinearOperator, Recipe, Symbolic};
+use crate::precond::{Form, Incomplete, Kind, Sums};
+use crate::space::Threads;
+
+/// A number in (-1, 1) from two.
+fn hash(a: usize, b: usize) -> f64 {
+    let mut h =
+        (a as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (b as u64).wrapping_mul(0xC2B2_AE3D_27D4_EB4F);
+    h ^= h >> 29;
+    h = h.wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    h ^= h >> 32;
+    (h >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+}
+
+/// A diagonally dominant matrix of whole blocks on a stencil; `keep` decides which blocks are there.
+fn matrix(
+    grid: Grid,
+    stencil: &Stencil,
+    dof: usize,
+    symmetric: bool,
+    keep: impl Fn(usize, usize) -> bool + Sync,
+) -> Csr<f64> {
+    let neighbours = |number: usize| {
+        let point = grid.point(number);
+        let mut there: Vec<usize> =
+            stencil.offsets().iter().filter_map(|&o| grid.at(point, o)).map(|p| grid.number(p)).collect();
+        there.retain(|&other| other == number || keep(number, other));
+        there.sort_unstable();
+        there
+    };
+    let rows = grid.points() * dof;
+    let weight = (stencil.len() * dof) as f64;
+    Csr::from_rows(
+        rows,
+        rows,
+        |row| neighbours(row / dof).len() * dof,
+        |row, columns, values| {
+            for (k, other) in neighbours(row / dof).into_iter().enumerate() {
+                for c in 0..dof {
+                    let column = other * dof + c;
+                    let (i, j) = if symmetric { (row.min(column), row.max(column)) } else { (row, column) };
+                    columns[k * dof + c] = column as u32;
+                    values[k * dof + c] = if row == column { weight + hash(i, j) } else { hash(i, j) };
+                }
+            }
+        },
+    )
+    .unwrap()
+}
+
+fn everything(_: usize, _: usize) -> bool {
+    true
+}
+
+fn vector(n: usize) -> Vec<f64> {
+    (0..n).map(|i| hash(i, 7)).collect()
+}
+
+fn close(found: &[f64], expected: &[f64], what: &str, tolerance: f64) {
+    let scale = expected.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+    for (i, (f, e)) in found.iter().zip(expected).enumerate() {
+        assert!((f - e).abs() <= tolerance * scale, "{what}: {f} and {e} at {i}");
+    }
+}
+
+/// The stencils of the paper, and two of our own.
+fn stencils() -> Vec<Stencil> {
+    vec![
+        Stencil::star(3, 1),
+        Stencil::star(3, 2),
+        Stencil::filled_star(3),
+        Stencil::diamond(3, 2),
+        Stencil::cube(3, 1),
+        Stencil::new(vec![[0; 3], [-1, 0, 0], [3, -1, 0], [2, 2, -1], [1, 0, 0], [-2, 1, 0], [0, -2, 2]])
+            .unwrap(),
+        Stencil::new(vec![[0; 3], [0, 0, 1], [0, 3, 0], [1, -3, 0]]).unwrap(),
+    ]
+}
+
+fn grids() -> Vec<Grid> {
+    [[13, 11, 7], [40, 9, 3], [3, 20, 5], [9, 1, 6], [30, 17, 1], [70, 5, 1], [5, 1, 1], [2, 3, 9]]
+        .iter()
+        .map(|n| Grid::new(n).unwrap())
+        .collect()
+}
+
+#[test]
+fn a_product_is_that_of_the_rows() {
+    for (grid, stencil) in grids().into_iter().flat_map(|g| stencils().into_iter().map(move |s| (g, s))) {
+        for dof in [1, 2, 3, 5, 8] {
+            let csr = matrix(grid, &stencil, dof, false, |i, j| hash(i, j) > -0.7);
+            let space = Threads::new(3);
+            let a = StencilMatrix::from_csr(&space, grid, &stencil, dof, &csr).unwrap();
+            let x = vector(csr.nrows());
+            let mut expected = vec![0.0; x.len()];
+            csr.mul_vec(&x, &mut expected).unwrap();
+            let (mut px, mut py, mut y) = (a.vector(), a.vector(), vec![0.0; x.len()]);
+            py.fill(f64::NAN);
+            a.gather(&space, &x, &mut px).unwrap();
+            a.apply(&space, &px, &mut py, &mut ()).unwrap();
+            a.scatter(&space, &py, &mut y).unwrap();
+            close(&y, &expected, &format!("{grid} {stencil} {dof}"), 1e-13);
+            // Padding is zero.
+            let sum: f64 = py.iter().map(|v| v.abs()).sum();
+            let own: f64 = y.iter().map(|v| v.abs()).sum();
+            assert!((sum - own).abs() <= 1e-12 * own);
+        }
+    }
+}
+
+/// M⁻¹ x by rows.
+fn by_rows(csr: &Csr<f64>, recipe: &Incomplete, x: &[f64]) -> Vec<f64> {
+    let space = Threads::new(1);
+    let f = recipe.analyze(&space, csr).unwrap().factor(&space, csr).unwrap();
+    let mut z = vec![0.0; x.len()];
+    f.apply(&space, &x.to_vec(), &mut z, &mut f.scratch(&space).unwrap()).unwrap();
+    z
+}
+
+/// M⁻¹ x on the grid, after it was seen to be the same bits on several numbers of threads.
+fn on_grid<S: crate::sliced::Stored>(
+    a: (Grid, &Stencil, usize),
+    csr: &Csr<f64>,
+    form: Form,
+    level: usize,
+    x: &[f64],
+) -> Vec<f64> {
+    let mut bits: Option<Vec<f64>> = None;
+    for threads in [1, 2, 3, 8] {
+        let space = Threads::new(threads);
+        let filled = a.1.with_fill(level).unwrap();
+        let mut a = StencilMatrix::for_factor(a.0, a.1, &filled, a.2).unwrap();
+        a.set(&space, csr).unwrap();
+        let mut f = StencilFactor::<S>::new(&a, form, level, threads).unwrap();
+        assert!(f.bytes() == StencilFactor::<S>::foresee(&a, form, level).unwrap());
+        f.refactor(&space, &a).unwrap();
+        let mut scratch = f.scratch(&space).unwrap();
+        let (mut r, mut z) = (a.vector(), a.vector());
+        a.gather(&space, x, &mut r).unwrap();
+        for _ in 0..2 {
+            f.apply(&space, &r, &mut z, &mut scratch).unwrap();
+            assert_eq!(*bits.get_or_insert_with(|| z.clone()), z, "{threads} threads");
+        }
+        if threads == 8 {
+            let mut out = vec![0.0; x.len()];
+            a.scatter(&space, &z, &mut out).unwrap();
+            return out;
+        }
+    }
+    unreachable!()
+}
+
+/// Every stencil and number of unknowns of the paper's table: the same preconditioner as by rows.
+#[test]
+fn factors_are_those_of_the_rows() {
+    for (grid, stencil) in grids().into_iter().flat_map(|g| stencils().into_iter().map(move |s| (g, s))) {
+        for dof in [1, 2, 4, 6, 8] {
+            let csr = matrix(grid, &stencil, dof, false, everything);
+            let x = vector(csr.nrows());
+            let expected = by_rows(&csr, &Incomplete::ilu(0), &x);
+            let found = on_grid::<f64>((grid, &stencil, dof), &csr, Form::LU, 0, &x);
+            close(&found, &expected, &format!("{grid} {stencil} {dof}"), 1e-13);
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_factor_is_that_of_the_rows() {
+    let grid = Grid::new(&[21, 13, 6]).unwrap();
+    let recipes = [
+        Incomplete::ic(0),
+        Incomplete::ilu(0),
+        Incomplete::mic(0, 0.9),
+        Incomplete::milu(0, 0.9, Sums::Rows),
+        Incomplete::dic(),
+        Incomplete::dilu(),
+        Incomplete::ic(1),
+        Incomplete::ilu(1),
+        Incomplete::mic(1, 0.9),
+        Incomplete::ilu(2),
+    ];
+    for stencil in [Stencil::star(3, 1), Stencil::star(2, 1), Stencil::cube(3, 1)] {
+        for recipe in recipes {
+            let form = recipe.form;
+            let csr = matrix(grid, &stencil, 1, form.kind == Kind::Cholesky, everything);
+            let x = vector(csr.nrows());
+            if recipe.level > 0 && stencil.with_fill(recipe.level).is_none() {
+                continue;
+            }
+            let expected = by_rows(&csr, &recipe, &x);
+            let what = format!("{stencil} {recipe:?}");
+            let found = on_grid::<f64>((grid, &stencil, 1), &csr, form, recipe.level, &x);
+            close(&found, &expected, &what, 1e-13);
+            let narrow = on_grid::<f32>((grid, &stencil, 1), &csr, form, recipe.level, &x);
+            close(&narrow, &expected, &what, 1e-5);
+        }
+    }
+}
+
+/// Entries that are not there stay away, as they do by rows.
+#[test]
+fn holes_stay_holes() {
+    let grid = Grid::new(&[21, 13, 6]).unwrap();
+    for stencil in [Stencil::cube(3, 1), Stencil::star(3, 2)] {
+        let csr = matrix(grid, &stencil, 1, false, |i, j| hash(i.min(j), i.max(j)) > -0.7);
+        let x = vector(csr.nrows());
+        for recipe in [Incomplete::ilu(0), Incomplete::milu(0, 0.9, Sums::Rows)] {
+            let expected = by_rows(&csr, &recipe, &x);
+            let found = on_grid::<f64>((grid, &stencil, 1), &csr, recipe.form, 0, &x);
+            close(&found, &expected, &format!("{stencil} {recipe:?}"), 1e-13);
+        }
+    }
+}
+
+/// Constant coefficients are one number an offset; neither product nor factor differs, and changed values are noticed.
+#[test]
+fn constant_coefficients_change_nothing() {
+    for name in ["poisson2d:37x21", "poisson3d:19", "hpcg:11", "convection3d:13"] {
+        let mut csr = name.parse::<crate::gallery::Problem>().unwrap().generate().unwrap();
+        let n = csr.nrows();
+        let (grid, stencil) = match name {
+            "poisson2d:37x21" => (Grid::new(&[37, 21]).unwrap(), Stencil::star(2, 1)),
+            "poisson3d:19" => (Grid::new(&[19; 3]).unwrap(), Stencil::star(3, 1)),
+            "hpcg:11" => (Grid::new(&[11; 3]).unwrap(), Stencil::cube(3, 1)),
+            _ => (Grid::new(&[13; 3]).unwrap(), Stencil::star(3, 1)),
+        };
+        let space = Threads::new(2);
+        let mut a = StencilMatrix::from_csr(&space, grid, &stencil, 1, &csr).unwrap();
+        assert!(a.is_constant(), "{name}");
+        let x = vector(n);
+        for form in [Form::LU, Incomplete::milu(0, 0.95, Sums::Rows).form] {
+            let recipe = Incomplete { form, ..Incomplete::ilu(0) };
+            let found = on_grid::<f64>((grid, &stencil, 1), &csr, form, 0, &x);
+            close(&found, &by_rows(&csr, &recipe, &x), name, 1e-13);
+        }
+        let product = |a: &StencilMatrix| {
+            let (mut px, mut py) = (a.vector(), a.vector());
+            a.gather(&space, &x, &mut px).unwrap();
+            a.apply(&space, &px, &mut py, &mut ()).unwrap();
+            py
+        };
+        let constant = product(&a);
+        csr.values_mut()[5] *= 2.0;
+        a.set(&space, &csr).unwrap();
+        assert!(!a.is_constant());
+        let full = product(&a);
+        assert_eq!(full.iter().zip(&constant).filter(|(f, c)| f != c).count(), 1);
+        csr.values_mut()[5] *= 0.5;
+        a.set(&space, &csr).unwrap();
+        assert!(a.is_constant());
+        assert_eq!(product(&a), constant);
+    }
+}
+
+#[test]
+fn three_ways_to_make_a_matrix() {
+    let (grid, stencil, dof) = (Grid::new(&[12, 10, 3]).unwrap(), Stencil::cube(3, 1), 2);
+    let space = Threads::new(2);
+    let value = |point: [usize; 3], o: Offset, r: usize, c: usize| {
+        hash(grid.number(point) * 4 + 2 * r + c, stencil.find(o).unwrap())
+    };
+    let a = StencilMatrix::from_fn(&space, grid, &stencil, dof, |point, o, block| {
+        block.iter_mut().enumerate().for_each(|(k, b)| *b = value(point, o, k / dof, k % dof));
+    })
+    .unwrap();
+    let arrays: Vec<Vec<f64>> = stencil
+        .offsets()
+        .iter()
+        .map(|&o| (0..grid.points() * 4).map(|k| value(grid.point(k / 4), o, k / 2 % 2, k % 2)).collect())
+        .collect();
+    let slices: Vec<&[f64]> = arrays.iter().map(Vec::as_slice).collect();
+    let b = StencilMatrix::from_arrays(&space, grid, &stencil, dof, &slices).unwrap();
+    let x = vector(grid.points() * dof);
+    let (mut px, mut ya, mut yb) = (a.vector(), a.vector(), a.vector());
+    a.gather(&space, &x, &mut px).unwrap();
+    a.apply(&space, &px, &mut ya, &mut ()).unwrap();
+    b.apply(&space, &px, &mut yb, &mut ()).unwrap();
+    assert_eq!(ya, yb);
+    assert!(ya.iter().any(|v| *v != 0.0));
+    assert!(StencilMatrix::from_arrays(&space, grid, &stencil, dof, &slices[1..]).is_err());
+    assert!(StencilMatrix::from_fn(&space, grid, &stencil, 9, |_, _, _| ()).is_err());
+}
+
+#[test]
+fn an_entry_off_the_stencil_is_refused() {
+    let grid = Grid::new(&[12, 10, 3]).unwrap();
+    let csr = matrix(grid, &Stencil::cube(3, 1), 1, false, everything);
+    let space = Threads::new(2);
+    let error = StencilMatrix::from_csr(&space, grid, &Stencil::star(3, 1), 1, &csr).unwrap_err();
+    assert!(matches!(error, crate::SetupError::PatternChanged), "{error:?}");
+}
+
+#[test]
+fn of_several_bad_pivots_the_smallest_row_is_found() {
+    let grid = Grid::new(&[20, 17, 9]).unwrap();
+    for dof in [1, 3] {
+        let mut csr = matrix(grid, &Stencil::cube(3, 1), dof, true, everything);
+        for row in [1234, 77, 900] {
+            let k = csr.pattern().find(row, row).unwrap();
+            csr.values_mut()[k] = -1.0;
+        }
+        for threads in [1, 2, 4] {
+            let space = Threads::new(threads);
+            let a = StencilMatrix::from_csr(&space, grid, &Stencil::cube(3, 1), dof, &csr).unwrap();
+            let mut f = StencilFactor::<f64>::new(&a, Form::CHOLESKY, 0, threads).unwrap();
+            let error = f.refactor(&space, &a).unwrap_err();
+            assert!(
+                matches!(error, crate::SetupError::BadPivot { row: 77, value } if value < 0.0),
+                "{error:?}"
+            );
+            f.set_shift(2.0);
+            f.refactor(&space, &a).unwrap();
+        }
+    }
+}
