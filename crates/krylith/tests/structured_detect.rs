@@ -187,6 +187,16 @@ fn odd_stencils() {
     }
 }
 
+/// Names of far stencils in three dimensions.
+#[test]
+fn far_stencils_have_names() {
+    let mut offsets = Stencil::star(3, 1).offsets().to_vec();
+    offsets.extend([[3, 1, 0], [0, 3, 0], [0, 0, -3]]);
+    let stencil = Stencil::new(offsets).unwrap();
+    let found = expect(&grid_pattern(&[11, 12, 13], &stencil, 1, |_| true), &[11, 12, 13], &stencil, 1);
+    assert_eq!(found.to_string(), "11 x 12 x 13 grid, Stencil-10P, 1 unknown a point");
+}
+
 #[test]
 fn several_unknowns() {
     for dof in 1..=8 {
