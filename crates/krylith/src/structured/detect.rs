@@ -4,28 +4,28 @@
 //! whose difference is an offset of a small stencil. An offset is always the same distance between row and column, and which
 //! distances there are says which extents to try:
 //!
-//!   1. sizes      d = 1 to 8 that divide the rows and whose blocks, in a few sampled rows, are not mostly empty
-//!   2. distances  of about a thousand sampled rows; more than a stencil has offsets: no grid
-//!   3. extents    divisors s of P, t of P/s with every distance within reach of a multiple of s, the multiples within reach of
-//!                 those of t: the candidates s x t x P/(s t); then P/s x s and P itself
-//!   4. offsets    of the sampled rows and of rows at the ends of lines in each candidate; a far one ends it
-//!   5. verify     every entry of the matrix against the best candidate, in parallel: it gives the exact set of offsets
+//! 1. Sizes: d = 1 to 8 that divide the rows and whose blocks, in a few sampled rows, are not mostly empty.
+//! 2. Distances of 256 sampled rows; if they are more than a stencil has offsets, there is no grid.
+//! 3. Extents: P itself; divisors s of P with every distance within reach of a multiple of s, for s x P/s; divisors t of P/s
+//!    with those multiples within reach of multiples of t, for s x t x P/(s t).
+//! 4. Offsets of rows at the ends of lines and of the sampled rows in each candidate; a far one ends it.
+//! 5. Every entry of the matrix against the best candidate, in parallel, which gives the exact set of offsets.
 //!
 //! Choice. The same pattern is many grids: a band is also a thin grid, a grid in three dimensions also a band with long offsets.
 //! The best stores least, points · offsets · d²; then it has most dimensions, then the shortest reach. A tridiagonal matrix
 //! as 2 x m would need 5 offsets, so it is a line; a 5-point star needs 5 as a plane or a line, so it is a plane. A grid in
-//! which two offsets are the same distance is folded and never taken: the next entry of a band, across the end of a short
-//! line. More unknowns a point may store up to a quarter more, if they explain why places are empty: if the pairs of components that occur,
-//! points · pairs summed over the offsets, are a tenth fewer. So elasticity without its zeros keeps its 2 or 3
-//! unknowns, which could as well be a short axis, and a Box-27P three points thick along x comes out as 3 unknowns.
+//! which two offsets are the same distance is folded and never taken: a band wound up in short lines. More unknowns a point
+//! may store up to a quarter more, if they explain why places are empty: if the pairs of components that occur, points · pairs
+//! summed over the offsets, are a tenth fewer. So elasticity without its zeros keeps its 2 or 3 unknowns, which could as well be
+//! a short axis, and a Box-27P three points thick along x comes out as 3 unknowns.
 //!
 //! Refused: an offset further than 16 points or half an axis (2 on the shortest), which is how grids closed on themselves or with
 //! points left out look; neighbours along an axis with more than 3 points left out between them, a second axis that the points do
 //! not fill; a grid of which less than 0.7 is filled, since values with indices take 12 bytes and without 8.
 //!
 //! Cost: the sample, and one look at each entry where the best candidate passes, as nearly all do; at most three candidates
-//! are verified. Memory: none that grows with the matrix but a few words for each 4096 points. Positions are hashes, of several
-//! faults the first by position is told: the same result on any number of threads.
+//! are verified. Memory: a table for each kind of line (inside, at an end along y, along z), nothing that grows with the matrix.
+//! Positions are hashes, and of several faults the first by position is told: the same result on any number of threads.
 
 mod candidates;
 mod verify;
@@ -147,7 +147,7 @@ pub enum NotStructured {
 }
 
 impl NotStructured {
-    /// How near to a grid the pattern was; the nearest reason is told.
+    /// How near to a grid the pattern was; the nearest reason, or the fullest grid, is told.
     fn rank(&self) -> usize {
         match self {
             NotStructured::NotSquare | NotStructured::Empty => 0,
@@ -157,7 +157,7 @@ impl NotStructured {
             NotStructured::TooManyOffsets { .. } => 4,
             NotStructured::Gap { .. } => 5,
             NotStructured::Outside { .. } => 6,
-            NotStructured::Sparse { .. } => 7,
+            NotStructured::Sparse { fullness, .. } => 7 + (100.0 * fullness) as usize,
         }
     }
 

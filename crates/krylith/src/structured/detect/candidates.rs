@@ -6,10 +6,10 @@ use super::{LEAST_FULLNESS, NotStructured, check, reach_along};
 use crate::matrix::Pattern;
 
 /// Rows of a sample.
-const ROWS: usize = 1024;
+const ROWS: usize = 256;
 
 /// Points in which blocks are counted.
-const BLOCK_POINTS: usize = 64;
+const BLOCK_POINTS: usize = 16;
 
 /// Ends of lines, and of planes, that are looked at in each candidate.
 const ENDS: usize = 16;
@@ -48,15 +48,6 @@ impl Candidate {
         self.used.iter().flat_map(|u| u.offset).map(|c| c.unsigned_abs() as usize).sum()
     }
 
-    /// Whether two offsets are the same distance between row and column, so that an axis fewer would need fewer of them.
-    fn is_folded(&self) -> bool {
-        let [nx, ny, _] = self.grid.extents().map(|m| m as i64);
-        let distance = |o: Offset| i64::from(o[0]) + nx * (i64::from(o[1]) + ny * i64::from(o[2]));
-        let mut distances: Vec<i64> = self.used.iter().map(|u| distance(u.offset)).collect();
-        distances.sort_unstable();
-        distances.windows(2).any(|w| w[0] == w[1])
-    }
-
     /// Adds the entries of a point's rows.
     fn add(&mut self, pattern: &Pattern, number: usize) -> Result<(), NotStructured> {
         let (dof, point) = (self.dof, self.grid.point(number));
@@ -76,18 +67,25 @@ impl Candidate {
         Ok(())
     }
 
+    /// Where an offset stands, which may be new.
+    ///
+    /// Two offsets that are the same distance between row and column are a fold: an axis fewer would need fewer of them.
     fn place_of(&mut self, offset: Offset) -> Result<usize, NotStructured> {
         let order = |o: &Offset| (o[2], o[1], o[0]);
-        match self.used.binary_search_by_key(&order(&offset), |u| order(&u.offset)) {
-            Ok(at) => Ok(at),
-            Err(_) if self.used.len() == MOST_OFFSETS => {
-                Err(NotStructured::TooManyOffsets { grid: self.grid })
-            }
-            Err(at) => {
-                self.used.insert(at, Used { offset, pairs: 0 });
-                Ok(at)
-            }
+        let at = match self.used.binary_search_by_key(&order(&offset), |u| order(&u.offset)) {
+            Ok(at) => return Ok(at),
+            Err(at) => at,
+        };
+        if self.used.len() == MOST_OFFSETS {
+            return Err(NotStructured::TooManyOffsets { grid: self.grid });
         }
+        let [nx, ny, _] = self.grid.extents().map(|m| m as i64);
+        let distance = |o: Offset| i64::from(o[0]) + nx * (i64::from(o[1]) + ny * i64::from(o[2]));
+        if self.used.iter().any(|u| distance(u.offset) == distance(offset)) {
+            return Err(NotStructured::NoExtents { points: self.grid.points(), distances: self.used.len() });
+        }
+        self.used.insert(at, Used { offset, pairs: 0 });
+        Ok(at)
     }
 }
 
@@ -144,25 +142,24 @@ pub(super) fn find(pattern: &Pattern, dof: usize) -> Result<Vec<Candidate>, NotS
     let points = pattern.nrows() / dof;
     let sampled = sample(points, ROWS.div_ceil(dof));
     let distances = distances(pattern, dof, &sampled)?;
-    let mut reason = NotStructured::NoExtents { points, distances: distances.len() };
-    let (mut found, mut furthest) = (Vec::new(), 0);
+    let none = NotStructured::NoExtents { points, distances: distances.len() };
+    let (mut found, mut nearest) = (Vec::new(), (none, 0));
     for extents in extents(points, &distances) {
         let Ok(grid) = Grid::new(&extents) else { continue };
         let mut candidate = Candidate { grid, dof, used: vec![Used { offset: [0; 3], pairs: 0 }] };
         let looked_at = ends(&grid).into_iter().chain(sampled.iter().copied());
-        let failed =
-            looked_at.enumerate().find_map(|(k, point)| Some((k, candidate.add(pattern, point).err()?)));
-        let failed = failed.or_else(|| Some((usize::MAX, unlike_a_grid(pattern, &candidate)?)));
-        match failed {
-            None if candidate.is_folded() => {}
+        let fault = looked_at
+            .enumerate()
+            .find_map(|(passed, point)| Some((candidate.add(pattern, point).err()?, passed)));
+        match fault.or_else(|| Some((unlike_a_grid(pattern, &candidate)?, usize::MAX))) {
             None => found.push(candidate),
-            Some((passed, why)) if (passed, why.rank()) > (furthest, reason.rank()) => {
-                (furthest, reason) = (passed, why);
+            Some((why, passed)) if (why.rank(), passed) > (nearest.0.rank(), nearest.1) => {
+                nearest = (why, passed)
             }
             Some(_) => {}
         }
     }
-    if found.is_empty() { Err(reason) } else { Ok(found) }
+    if found.is_empty() { Err(nearest.0) } else { Ok(found) }
 }
 
 /// What speaks against a candidate as a whole. A sample uses at most what the matrix uses, so fullness can only be less.
