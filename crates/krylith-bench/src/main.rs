@@ -6,6 +6,7 @@
 mod blocks;
 mod catalogue;
 mod compare;
+mod grids;
 mod handover;
 mod ilut;
 mod incomplete;
@@ -34,6 +35,8 @@ enum Study {
     Catalogue(catalogue::Options),
     /// Elasticity in 3 x 3 blocks, by rows and in slices, beside MKL's blocks
     Blocks(blocks::Options),
+    /// Every matrix of a folder with a CATALOGUE.tsv in which there is a structured grid
+    Grids(grids::Options),
     /// What handing an operation to the threads costs
     Handover(handover::Options),
     /// Every square matrix of a folder with a CATALOGUE.tsv, solved in several ways
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Study::Read(options) => read::run(&options),
         Study::Catalogue(options) => catalogue::run(&options),
         Study::Blocks(options) => blocks::run(&options),
+        Study::Grids(options) => grids::run(&options),
         Study::Handover(options) => handover::run(&options),
         Study::Outcomes(options) => outcomes::run(&options),
         Study::Peers(options) => peers::run(&options),

@@ -10,6 +10,7 @@ use crate::report::{bytes, count, print, write_json};
 use krylith::matrix::{Summary, Triangle};
 use krylith::schedule::Wavefronts;
 use krylith::solver::{Memory, Method};
+use krylith::structured::{NotStructured, Structure};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
@@ -68,6 +69,7 @@ struct Facts {
     /// Of the lower and the upper triangle; none for a rectangular matrix.
     wavefronts: Option<(Levels, Levels)>,
     plan: Option<Plan>,
+    grid: Result<Structure, NotStructured>,
     /// One an ordering, where they were asked for.
     orderings: Vec<Line>,
     seconds: f64,
@@ -85,8 +87,9 @@ impl Facts {
             false => None,
         };
         let plan = square.then(|| Plan::new(loaded));
+        let grid = Structure::detect(a.pattern());
         let orderings = if orderings { orderings::compare(a.pattern())? } else { Vec::new() };
-        Ok(Facts { summary, wavefronts, plan, orderings, seconds: started.elapsed().as_secs_f64() })
+        Ok(Facts { summary, wavefronts, plan, grid, orderings, seconds: started.elapsed().as_secs_f64() })
     }
 
     fn json(&self, loaded: &Loaded) -> Value {
@@ -122,6 +125,7 @@ impl Facts {
             "bandwidth": { "lower": s.lower_bandwidth, "upper": s.upper_bandwidth },
             "wavefronts": self.wavefronts.map(|(l, u)| json!({ "lower": l.count, "upper": u.count })),
             "wavefront_sizes": self.wavefronts.map(|(l, u)| json!({ "lower": levels(l), "upper": levels(u) })),
+            "grid": self.grid.as_ref().ok().map(grid_json),
             "row_lengths": {
                 "min": s.row_lengths.keys().next(),
                 "mean": mean_length(loaded),
@@ -163,6 +167,7 @@ impl Facts {
             line("wavefronts", format!("lower {}", levels_text(lower)));
             line("", format!("upper {}", levels_text(upper)));
         }
+        line("grid", self.grid.as_ref().map_or_else(|why| format!("none: {why}"), grid_text));
         if let (Some(min), Some(max)) = (s.row_lengths.keys().next(), s.row_lengths.keys().next_back()) {
             let mean = mean_length(loaded);
             let empty =
@@ -269,6 +274,25 @@ fn mean_length(loaded: &Loaded) -> f64 {
 
 fn levels_text(l: Levels) -> String {
     format!("{}, mean {:.1} rows, largest {}", count(l.count), l.mean, count(l.largest))
+}
+
+fn grid_text(found: &Structure) -> String {
+    let unknowns = if found.dof == 1 { "unknown" } else { "unknowns" };
+    let full =
+        if found.fullness < 1.0 { format!(", {:.1} % full", 100.0 * found.fullness) } else { String::new() };
+    let (grid, stencil, dof, levels) = (&found.grid, found.stencil_name(), found.dof, count(found.levels()));
+    format!("{grid}, {stencil}, {dof} {unknowns} a point, {levels} levels{full}")
+}
+
+fn grid_json(found: &Structure) -> Value {
+    json!({
+        "extents": found.grid.extents()[..found.grid.dims()],
+        "stencil": found.stencil_name(),
+        "offsets": found.stencil.offsets(),
+        "dof": found.dof,
+        "fullness": found.fullness,
+        "levels": found.levels(),
+    })
 }
 
 fn histogram(line: &mut impl FnMut(&str, String), s: &Summary) {

@@ -41,6 +41,10 @@ fn info_for_programs() {
     assert_eq!(info["wavefronts"]["lower"], 16);
     assert_eq!(info["wavefronts"]["upper"], 16);
     assert_eq!(info["bandwidth"]["lower"], 36);
+    assert_eq!(info["grid"]["extents"], serde_json::json!([6, 6, 6]));
+    assert_eq!((&info["grid"]["stencil"], &info["grid"]["dof"]), (&"Star-7P".into(), &1.into()));
+    assert_eq!((&info["grid"]["levels"], &info["grid"]["fullness"]), (&16.into(), &1.0.into()));
+    assert_eq!(info["grid"]["offsets"].as_array().unwrap().len(), 7);
     assert_eq!(info["diagonal"]["positive"], 216);
     assert_eq!(info["diagonal"]["dominant_rows"], 216);
     assert_eq!(info["row_lengths"]["histogram"][0], serde_json::json!({ "from": 4, "to": 4, "rows": 8 }));
@@ -67,11 +71,18 @@ fn info_for_programs() {
 #[test]
 fn info_for_people() {
     let text = succeeds(&["info", "gen:convection3d:5"]);
-    for expected in
-        ["125 x 125", "symmetric in pattern, not in values", "all positive", "lower 13,", "memory plan"]
-    {
+    for expected in [
+        "125 x 125",
+        "symmetric in pattern, not in values",
+        "all positive",
+        "lower 13,",
+        "5 x 5 x 5, Star-7P, 1 unknown a point, 13 levels",
+        "memory plan",
+    ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
+    let text = succeeds(&["info", "gen:circuit:20"]);
+    assert!(text.contains("grid              none: "), "{text}");
 }
 
 #[test]
@@ -81,7 +92,7 @@ fn info_of_a_rectangle_has_no_wavefronts() {
     std::fs::write(&file, "%%MatrixMarket matrix coordinate real general\n2 3 1\n1 3 5\n").unwrap();
     let info = json(&["info", &file, "--json", "-"]);
     assert_eq!((info["matrix"]["rows"].as_u64(), info["matrix"]["columns"].as_u64()), (Some(2), Some(3)));
-    assert!(info["wavefronts"].is_null() && info["memory"].is_null());
+    assert!(info["wavefronts"].is_null() && info["memory"].is_null() && info["grid"].is_null());
 }
 
 #[test]
