@@ -51,7 +51,7 @@ enum Study {
     /// Incomplete factorizations beside those of PETSc, ilupp and SciPy on the matrices of a folder with a CATALOGUE.tsv: outcomes
     Incomplete(incomplete::Options),
     /// Kernels of ILU(0) on matrices of structured grids, beside MKL's and PETSc's; or whole solves on such grids
-    Structured(structured::Options),
+    Structured(Box<structured::Options>),
     /// The operations of one path; what `structured` runs in a process of its own
     #[command(hide = true)]
     StructuredOnce(structured::OnceOptions),

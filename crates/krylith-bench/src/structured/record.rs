@@ -53,7 +53,8 @@ impl Record {
         all
     }
 
-    /// Contestants in the order of their list, those that are no longer in it behind, whatever their preconditioner is.
+    /// Contestants in the order of their list, those of a peer that are no longer in it behind its others; whatever their
+    /// preconditioner is.
     pub fn series(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for entry in self.entries.iter().filter(|e| e.mode == Mode::Kernels) {
@@ -62,8 +63,13 @@ impl Record {
             }
         }
         let list = contestants::all();
-        let place = |name: &String| list.iter().position(|c| *name == format!("{} {}", c.peer, c.config));
-        all.sort_by_key(|name| place(name).unwrap_or(usize::MAX));
+        let place = |name: &String| {
+            let peer = name.split(' ').next();
+            let of_peer = list.iter().position(|c| Some(c.peer) == peer);
+            let own = list.iter().position(|c| *name == format!("{} {}", c.peer, c.config));
+            [of_peer, own].map(|place| place.unwrap_or(usize::MAX))
+        };
+        all.sort_by_key(place);
         all
     }
 
@@ -214,7 +220,7 @@ pub mod tests {
     #[test]
     fn series_have_one_name_on_any_number_of_threads() {
         let expected =
-            ["krylith rows", "krylith structured", "krylith structured-plain", "petsc baij", "mkl bsr"];
+            ["krylith rows", "krylith structured", "krylith structured-plain", "mkl bsr", "petsc baij"];
         assert_eq!(record().series(), expected);
         assert_eq!(record().threads(), [1, 2]);
     }

@@ -255,8 +255,8 @@ mod tests {
         let has = |line: &str| assert!(text.contains(line), "{line}\n{text}");
         has("| Star-7P-2 | 2³ | 16 | 128 | 0 | 1.0 | 0.5, 1.0 | 1.0 | 0.5, 1.0 |");
         // Factorization on one thread: 16 · 128 bytes in 2048 ns.
-        has("| Star-7P-2 | 0.0020 memory | 0.0090 | 0.0030 | 0.0003 | 0.0060 | failed | petsc baij | 2.00 |");
-        has("| Star-7P-2 | 0.0020 memory | 0.0090 | 0.0030 | 0.0003 | (0.0010) | – | krylith rows | 3.00 |");
+        has("| Star-7P-2 | 0.0020 memory | 0.0090 | 0.0030 | 0.0003 | failed | 0.0060 | petsc baij | 2.00 |");
+        has("| Star-7P-2 | 0.0020 memory | 0.0090 | 0.0030 | 0.0003 | – | (0.0010) | krylith rows | 3.00 |");
         has("| Star-7P-2 | factorization ILU(0) | 0.23 (0.2 GB/s) | 0.68 (0.7 GB/s) |");
         has("| Star-7P-2 | 1 | mkl bsr | exceeded 300 s |");
         has("3.0e-16 of U⁻¹L⁻¹x");
