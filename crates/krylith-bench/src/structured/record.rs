@@ -1,7 +1,8 @@
 //! What is kept of a run of the study, and what follows from it: rates, bounds, who is fastest.
 //!
 //! The bound of an operation is the longer of two times: its bytes by the triad's rate at about that footprint, and its
-//! operations by the rate of fused arithmetic, both of the same round and number of threads.
+//! operations by the rate of fused arithmetic, both of the same rounds and number of threads. The triad moves 32 bytes where 24
+//! are counted, so an operation that mostly reads can be faster than its bound by up to a third.
 
 use super::case::{Case, Operation};
 use super::contestants::{self, BLOCK_JACOBI};

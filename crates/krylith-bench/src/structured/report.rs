@@ -149,7 +149,8 @@ fn nearness(text: &mut String, record: &Record, threads: usize) {
     line!(
         text,
         "The bound is the longer of two times: bytes that must be moved by the triad's rate, and operations by the rate of fused \
-         arithmetic. Product: 8 nnz + 16 rows bytes; triangles: 8 nnz + 32 rows; factorization: 16 nnz.\n"
+         arithmetic. Product: 8 nnz + 16 rows bytes; triangles: 8 nnz + 32 rows; factorization: 16 nnz. The triad also \
+         reads what it writes, which is not counted: what mostly reads can exceed its bound by up to a third.\n"
     );
     let mut columns = words(&["", "operation"]);
     columns.extend(own.iter().map(|name| name.trim_start_matches("krylith ").to_owned()));
