@@ -63,6 +63,11 @@ tsan-engine:
 same-bits folder:
     KRYLITH_MATRICES="$(realpath {{folder}})" cargo test -p krylith --test same_bits -- --ignored --nocapture
 
-# Install the libraries that `krylith-bench compare` and `incomplete` compare with, and build their drivers into target/peers
+# Install the libraries that `krylith-bench compare`, `incomplete` and `structured` compare with, and build their drivers into target/peers
 bench-setup *steps:
     crates/krylith-bench/peers/setup {{steps}}
+
+# Kernels, or with `applications` whole solves, on structured grids beside MKL and PETSc; drivers by `just bench-setup`
+bench-structured *options:
+    cargo build --release -p krylith-cli -p krylith-bench
+    cargo run --release -p krylith-bench -- structured {{options}}

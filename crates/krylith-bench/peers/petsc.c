@@ -1,8 +1,9 @@
-/* PETSc: CG, BiCGStab and GMRES(30) with ICC(k), ILU(k) or Jacobi; several ranks take block Jacobi with a block each.
+/* PETSc: CG, BiCGStab and GMRES(30) with ICC(k), ILU(k) or Jacobi; several ranks take block Jacobi with a block each. A preconditioner
+ * that ends in `+baij:D` works on a matrix of dense blocks of D rows, `ilu0+baij:4`.
  *
  * Norms are those of the unpreconditioned residual: asked for in CG, natural to the others preconditioned from the right.
  * Filling the matrix object is `import`; KSPSetUp with the blocks is set-up. */
-#include "peer.h"
+#include "grid.h"
 #include <petscksp.h>
 
 static int rank, ranks;
@@ -14,8 +15,28 @@ static int broadcast(int value) {
     return value;
 }
 
-static PetscErrorCode make_matrix(const Csr *a, int first, int last, Mat *m) {
+/* Rows of a block, 1 for a matrix by rows; what tells of it is cut off. */
+static int cut_blocks(Task *task) {
+    char *at = strstr(task->preconditioner, "+baij:");
+    if (!at) return 1;
+    int size = atoi(at + strlen("+baij:"));
+    if (size < 1 || size > 8) fail("blocks have 1 to 8 rows");
+    *at = 0;
+    return size;
+}
+
+static PetscErrorCode make_matrix(const Csr *a, int blocks, int first, int last, Mat *m) {
     PetscFunctionBeginUser;
+    if (blocks > 1) {
+        Blocks b = to_blocks(a, a->values, blocks, first / blocks, last / blocks);
+        PetscCall(MatCreate(PETSC_COMM_WORLD, m));
+        PetscCall(MatSetSizes(*m, last - first, last - first, a->n, a->n));
+        PetscCall(MatSetType(*m, ranks > 1 ? MATMPIBAIJ : MATSEQBAIJ));
+        if (ranks > 1) PetscCall(MatMPIBAIJSetPreallocationCSR(*m, blocks, b.row_ptr, b.col_idx, b.values));
+        else PetscCall(MatSeqBAIJSetPreallocationCSR(*m, blocks, b.row_ptr, b.col_idx, b.values));
+        free(b.row_ptr), free(b.col_idx), free(b.values);
+        PetscFunctionReturn(0);
+    }
     if (ranks == 1) {
         PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, a->n, a->n, a->row_ptr, a->col_idx, a->values, m));
         PetscFunctionReturn(0);
@@ -139,15 +160,17 @@ static PetscErrorCode measure(const Task *task, Mat m, KSP ksp, Vec b, Kernels *
     PetscFunctionReturn(0);
 }
 
-static PetscErrorCode run(const Task *task, const Csr *a) {
+static PetscErrorCode run(const Task *task, const Csr *a, int blocks) {
     PetscFunctionBeginUser;
-    int first = (int)((int64_t)a->n * rank / ranks), last = (int)((int64_t)a->n * (rank + 1) / ranks);
+    if (a->n % blocks) fail("the rows are no multiple of a block's");
+    int64_t points = a->n / blocks;
+    int first = blocks * (int)(points * rank / ranks), last = blocks * (int)(points * (rank + 1) / ranks);
     Mat m;
     Vec x, b;
     KSP ksp;
     barrier();
     double start = now();
-    PetscCall(make_matrix(a, first, last, &m));
+    PetscCall(make_matrix(a, blocks, first, last, &m));
     if (!strcmp(task->method, "cg")) PetscCall(MatSetOption(m, MAT_SPD, PETSC_TRUE));
     barrier();
     Solved s = {.import = now() - start};
@@ -195,14 +218,14 @@ static PetscErrorCode run(const Task *task, const Csr *a) {
 
 int main(int argc, char **argv) {
     Task task = read_task(argc, argv);
-    int none = 1;
+    int none = 1, blocks = cut_blocks(&task);
     PetscCall(PetscInitialize(&none, &argv, NULL, NULL));
     MPI_Comm_rank(PETSC_COMM_WORLD, &rank);
     MPI_Comm_size(PETSC_COMM_WORLD, &ranks);
     wait_for_all = barrier;
     as_the_first = broadcast;
     Csr a = read_csr(task.file);
-    PetscCall(run(&task, &a));
+    PetscCall(run(&task, &a, blocks));
     PetscCall(PetscFinalize());
     return 0;
 }

@@ -3,6 +3,7 @@
 //! Every study prints a table and, with `--output`, keeps its raw figures as JSON. Times are the least of several repetitions,
 //! contestants taking turns, because machines are shared.
 
+mod bars;
 mod blocks;
 mod catalogue;
 mod compare;
@@ -14,6 +15,7 @@ mod outcomes;
 mod peers;
 mod read;
 mod refactor;
+mod structured;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -51,12 +53,23 @@ enum Study {
     Compare(compare::Options),
     /// Incomplete factorizations beside those of PETSc, ilupp and SciPy on the matrices of a folder with a CATALOGUE.tsv: outcomes
     Incomplete(incomplete::Options),
+    /// Kernels of ILU(0) on matrices of structured grids, beside MKL's and PETSc's; or whole solves on such grids
+    Structured(Box<structured::Options>),
+    /// The operations of one path; what `structured` runs in a process of its own
+    #[command(hide = true)]
+    StructuredOnce(structured::OnceOptions),
+    /// The rate of arithmetic; what `structured` runs in a process of its own
+    #[command(hide = true)]
+    StructuredPeak(structured::PeakOptions),
     /// One solve of Krylith; what `incomplete` runs in a process of its own
     #[command(hide = true)]
     IncompleteOnce(incomplete::OnceOptions),
     /// One solve, or the seconds of single operations; what `compare` runs in a process of its own
     #[command(hide = true)]
     CompareOnce(compare::OnceOptions),
+    /// One run of `krylith solve`; what `structured applications` runs in a process of its own
+    #[command(hide = true)]
+    CompareCommand(compare::CommandOptions),
     /// The memory's rate; what `compare` runs in a process of its own
     #[command(hide = true)]
     CompareTriad(compare::TriadOptions),
@@ -78,8 +91,12 @@ fn main() -> ExitCode {
         Study::Refactor(options) => refactor::run(&options),
         Study::Compare(options) => compare::run(&options),
         Study::Incomplete(options) => incomplete::run(&options),
+        Study::Structured(options) => structured::run(&options),
+        Study::StructuredOnce(options) => structured::once(&options),
+        Study::StructuredPeak(options) => structured::peak_once(&options),
         Study::IncompleteOnce(options) => incomplete::once(&options),
         Study::CompareOnce(options) => compare::once(&options),
+        Study::CompareCommand(options) => compare::command_once(&options),
         Study::CompareTriad(options) => compare::triad_once(&options),
         Study::ReadOnce(options) => read::once(&options),
     };

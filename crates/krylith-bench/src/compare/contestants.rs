@@ -117,6 +117,8 @@ pub struct Call<'a> {
     /// The folder that `just bench-setup` fills.
     pub peers: &'a Path,
     pub file: &'a Path,
+    /// The problem as the gallery names it.
+    pub spec: &'a str,
     pub kernels: bool,
     pub threads: usize,
     pub rtol: f64,
@@ -190,9 +192,22 @@ pub fn contestants(
 }
 
 impl Contestant {
+    /// A peer in a configuration that is none of its usual ones.
+    pub fn named(peer: &str, config: &str) -> Option<Contestant> {
+        let found = PEERS.iter().find(|p| p.name == peer)?;
+        Some(Contestant { peer: peer.into(), config: config.into(), driver: found.driver })
+    }
+
     /// The command that runs it once, ended after the limit.
     pub fn command(&self, call: &Call<'_>) -> std::io::Result<Command> {
         let mut command = limited(call.limit);
+        if self.driver == Driver::Own && self.config.starts_with("--") {
+            command.arg(std::env::current_exe()?).args(["compare-command", call.spec]).arg(&self.config);
+            command.arg(call.rtol.to_string()).arg(call.max_iterations.to_string());
+            command.args(["--threads", &call.threads.to_string()]);
+            environment(&mut command, call.threads);
+            return Ok(command);
+        }
         let mut processes = 1;
         match self.driver {
             Driver::Own => {
@@ -208,24 +223,33 @@ impl Contestant {
             }
             Driver::Ranks(name) => {
                 processes = call.threads;
-                if processes > 1 {
-                    command.args(["mpirun", "--bind-to", "none", "--oversubscribe", "-n"]);
-                    command.arg(processes.to_string());
-                }
+                on_ranks(&mut command, processes);
                 command.arg(call.peers.join(name));
             }
         }
         command.arg(call.file).arg(if call.kernels { "kernels" } else { "solve" }).arg(&self.config);
         command.arg(call.rtol.to_string()).arg(call.max_iterations.to_string());
-        let threads = (call.threads / processes).to_string();
-        for name in ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"] {
-            command.env(name, &threads);
-        }
-        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-        // Containers often forbid reading another process's memory, which the faster way needs.
-        command.env("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
+        environment(&mut command, call.threads / processes);
         Ok(command)
     }
+}
+
+/// `mpirun` in front of a program, for more than one process.
+pub fn on_ranks(command: &mut Command, processes: usize) {
+    if processes > 1 {
+        command.args(["mpirun", "--bind-to", "none", "--oversubscribe", "-n"]);
+        command.arg(processes.to_string());
+    }
+}
+
+/// Threads of each process, and what Open MPI needs to run in a container.
+pub fn environment(command: &mut Command, threads: usize) {
+    for name in ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"] {
+        command.env(name, threads.to_string());
+    }
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    // Containers often forbid reading another process's memory, which the faster way needs.
+    command.env("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
 }
 
 /// `timeout` in front of a command: it also ends the ranks that `mpirun` started.

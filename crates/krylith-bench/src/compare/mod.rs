@@ -5,16 +5,18 @@
 //! residual of every answer is recomputed by its driver, and checked here. The triad runs in the same rounds as the single
 //! operations that are compared to it.
 
+mod command;
 mod contestants;
 pub mod machine;
 mod once;
 mod plot;
 pub(crate) mod raw;
-mod record;
+pub(crate) mod record;
 mod report;
 mod triad;
 
-pub use contestants::limited;
+pub use command::{CommandOptions, once as command_once};
+pub use contestants::{environment, limited, on_ranks};
 pub use once::{OnceOptions, run as once};
 pub use triad::{TriadOptions, once as triad_once};
 
@@ -32,52 +34,63 @@ use std::process::Command;
 pub struct Options {
     /// Problems: gallery problems, or matrix files
     #[arg(long, value_delimiter = ',')]
-    problems: Vec<String>,
+    pub(crate) problems: Vec<String>,
     /// Numbers of threads or ranks
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2])]
-    threads: Vec<usize>,
+    pub(crate) threads: Vec<usize>,
     /// Rounds; the least time of each contestant counts
     #[arg(long, default_value_t = 5)]
-    repetitions: usize,
+    pub(crate) repetitions: usize,
     /// Only these peers, such as `petsc,krylith`
     #[arg(long, value_delimiter = ',')]
-    only: Vec<String>,
+    pub(crate) only: Vec<String>,
     /// Krylith's configurations, such as `cg+ic0`, instead of the usual ones
     #[arg(long, value_delimiter = ',')]
-    own: Vec<String>,
+    pub(crate) own: Vec<String>,
     /// No whole solves
     #[arg(long, conflicts_with = "solves_only")]
-    kernels_only: bool,
+    pub(crate) kernels_only: bool,
     /// No single operations and no triad
     #[arg(long)]
-    solves_only: bool,
+    pub(crate) solves_only: bool,
     /// For tuning: two rounds, two problems unless some are named, and no triad on three arrays of 1 GB
     #[arg(long)]
-    quick: bool,
+    pub(crate) quick: bool,
     /// Seconds a run of a contestant at most
     #[arg(long, default_value_t = 300)]
-    time_limit: u64,
+    pub(crate) time_limit: u64,
     /// Iterations at most
     #[arg(long, default_value_t = 10_000)]
-    max_iterations: usize,
+    pub(crate) max_iterations: usize,
     /// Tolerance
     #[arg(long, default_value_t = 1e-7)]
-    rtol: f64,
+    pub(crate) rtol: f64,
     /// The drivers' folder; the one that `just bench-setup` fills, unless given
     #[arg(long)]
-    peers: Option<PathBuf>,
+    pub(crate) peers: Option<PathBuf>,
     /// Keep the matrix files here; a temporary folder unless given
     #[arg(long)]
-    work: Option<PathBuf>,
+    pub(crate) work: Option<PathBuf>,
     /// Name of the run: its results go to benchmarks/runs/DATE-NAME
     #[arg(long, default_value = "compare")]
-    name: String,
+    pub(crate) name: String,
     /// Results go to this folder instead
     #[arg(long)]
-    output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
     /// Write tables and plots of a finished run again, from its compare.json in this folder
     #[arg(long)]
-    render: Option<PathBuf>,
+    pub(crate) render: Option<PathBuf>,
+    /// Problems with the contestants that solve each, in place of all the others; what other studies ask for.
+    #[arg(skip)]
+    pub(crate) fixed: Vec<Fixed>,
+}
+
+/// A problem of the gallery and who solves it.
+#[derive(Debug, Clone)]
+pub(crate) struct Fixed {
+    pub spec: String,
+    /// Peers with their configurations. Those of Krylith are options of `krylith solve`.
+    pub contestants: Vec<(&'static str, String)>,
 }
 
 const PROBLEMS: [&str; 5] = ["poisson2d:1000", "poisson3d:100", "hpcg:80", "convection3d:100", "jump3d:100"];
@@ -136,6 +149,10 @@ fn repetitions(options: &Options) -> usize {
 }
 
 fn problems(options: &Options) -> Vec<(String, String)> {
+    if !options.fixed.is_empty() {
+        let named = |(k, fixed): (usize, &Fixed)| (format!("A{}", k + 1), fixed.spec.clone());
+        return options.fixed.iter().enumerate().map(named).collect();
+    }
     let listed = |list: &[&str]| list.iter().map(|&p| p.to_owned()).collect();
     let specs: Vec<String> = match (options.problems.is_empty(), options.quick) {
         (false, _) => options.problems.clone(),
@@ -210,7 +227,10 @@ impl Comparison<'_> {
     fn run(&mut self, output: &Path) -> Result<(), Failure> {
         for &threads in &self.options.threads {
             for (k, matrix) in self.record.matrices.clone().into_iter().enumerate() {
-                let turns = self.turns(&matrix, threads, k == 0);
+                let turns = match self.options.fixed.get(k) {
+                    Some(fixed) => self.fixed_turns(fixed),
+                    None => self.turns(&matrix, threads, k == 0),
+                };
                 self.rounds(&turns, &matrix, threads)?;
                 // What was measured stays, should the run be interrupted.
                 let text = serde_json::to_string_pretty(&self.record)?;
@@ -238,6 +258,13 @@ impl Comparison<'_> {
             turns.extend(list(false));
         }
         turns
+    }
+
+    /// Those who are there of a problem's own contestants.
+    fn fixed_turns(&self, fixed: &Fixed) -> Vec<Turn> {
+        let present = fixed.contestants.iter().filter(|(peer, _)| self.names.contains(peer));
+        let named = present.filter_map(|(peer, config)| Contestant::named(peer, config));
+        named.map(|contestant| Turn::Contestant(contestant, false)).collect()
     }
 
     fn rounds(&mut self, turns: &[Turn], matrix: &Matrix, threads: usize) -> Result<(), Failure> {
@@ -277,6 +304,7 @@ impl Comparison<'_> {
             Turn::Contestant(contestant, kernels) => contestant.command(&Call {
                 peers: self.peers,
                 file: &self.work.join(format!("{}.csr", matrix.name)),
+                spec: &matrix.spec,
                 kernels: *kernels,
                 threads,
                 rtol: self.record.rtol,
@@ -306,7 +334,7 @@ impl Turn {
 }
 
 /// Runs a command to its end: its line, or the reason why there is none.
-fn outcome(command: &mut Command, limit: u64) -> Result<Result<Line, String>, Failure> {
+pub(crate) fn outcome(command: &mut Command, limit: u64) -> Result<Result<Line, String>, Failure> {
     let output = command.output().map_err(|e| format!("`timeout` cannot be run: {e}"))?;
     let stderr = String::from_utf8_lossy(&output.stderr);
     let last = || stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message").trim();
