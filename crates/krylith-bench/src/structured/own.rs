@@ -13,6 +13,7 @@ use krylith::precond::{Form, Incomplete};
 use krylith::schedule::Schedule;
 use krylith::sliced::{Sliced, SlicedFactor, SlicedPattern};
 use krylith::space::{Space, Threads};
+use krylith::structured::{StencilFactor, StencilMatrix, Structure};
 use krylith::{Csr, SetupError};
 use std::io::Write;
 use std::path::PathBuf;
@@ -36,14 +37,15 @@ pub trait Path {
 type Make = for<'a> fn(&Case, &'a Threads<f64>, &'a Csr<f64>) -> Result<Box<dyn Path + 'a>, Failure>;
 
 /// Every path by its name.
-pub const PATHS: [(&str, Make); 3] = [("rows", rows), ("slices", slices), ("blocks", blocks)];
+pub const PATHS: [(&str, Make); 4] =
+    [("rows", rows), ("slices", slices), ("blocks", blocks), ("structured", structured)];
 
 /// Takes over the values of a matrix by rows.
 type Set<A> = fn(&Threads<f64>, &mut A, &Csr<f64>) -> Result<(), SetupError>;
 /// Factors a matrix in place.
 type Refactor<A, M> = fn(&Threads<f64>, &mut M, &A) -> Result<(), SetupError>;
 /// Brings a vector back to the order of the rows.
-type Back<'a> = Box<dyn Fn(&[f64]) -> Vec<f64> + 'a>;
+type Back<'a, A> = Box<dyn Fn(&A, &[f64]) -> Vec<f64> + 'a>;
 
 /// A matrix and its factor as operators on vectors of one length.
 struct Pair<'a, A: LinearOperator<Threads<f64>>, M: LinearOperator<Threads<f64>>> {
@@ -56,7 +58,7 @@ struct Pair<'a, A: LinearOperator<Threads<f64>>, M: LinearOperator<Threads<f64>>
     refactor: Refactor<A, M>,
     x: Vec<f64>,
     y: Vec<f64>,
-    back: Back<'a>,
+    back: Back<'a, A>,
 }
 
 impl<'a, A, M> Pair<'a, A, M>
@@ -73,7 +75,7 @@ where
     ) -> Result<Self, Failure> {
         let scratch = (a.scratch(space)?, m.scratch(space)?);
         let y = space.zeros(&a.range())?;
-        let back = Box::new(|y: &[f64]| y.to_vec());
+        let back = Box::new(|_: &A, y: &[f64]| y.to_vec());
         Ok(Pair { space, source, a, m, scratch, set: None, refactor, x: probe(source.nrows()), y, back })
     }
 }
@@ -98,7 +100,7 @@ impl<A: LinearOperator<Threads<f64>>, M: LinearOperator<Threads<f64>>> Path for 
     }
 
     fn answer(&self) -> Vec<f64> {
-        (self.back)(&self.y)
+        (self.back)(&self.a, &self.y)
     }
 }
 
@@ -118,7 +120,7 @@ fn slices<'a>(_: &Case, space: &'a Threads<f64>, a: &'a Csr<f64>) -> Result<Box<
     pair.set = Some(|space, own, a| own.set(space, a));
     pair.x = space.zeros(&pattern.positions())?;
     pattern.gather(&probe(a.nrows()), &mut pair.x);
-    pair.back = Box::new(move |y| {
+    pair.back = Box::new(move |_, y| {
         let mut natural = vec![0.0; a.nrows()];
         pattern.scatter(y, &mut natural);
         natural
@@ -131,6 +133,29 @@ fn blocks<'a>(case: &Case, space: &'a Threads<f64>, a: &'a Csr<f64>) -> Result<B
     let m = BlockPreconditioner::new(space, &own, &BlockRecipe::new(BlockKind::Ilu0))?;
     let mut pair = Pair::new(space, a, (own, m), |space, m, a| m.refactor(space, a))?;
     pair.set = Some(|space, own, a| own.set(space, a));
+    Ok(Box::new(pair))
+}
+
+fn structured<'a>(
+    case: &Case,
+    space: &'a Threads<f64>,
+    a: &'a Csr<f64>,
+) -> Result<Box<dyn Path + 'a>, Failure> {
+    let found = Structure::detect(a.pattern())?;
+    if found.dof != case.dof || found.grid.extents() != [case.n; 3] {
+        return Err(format!("found another grid: {found}").into());
+    }
+    let own = StencilMatrix::from_csr(space, found.grid, &found.stencil, found.dof, a)?;
+    let m = StencilFactor::<f64>::new(&own, Form::LU, 0, space.threads())?;
+    let mut x = own.vector();
+    own.gather(space, &probe(a.nrows()), &mut x)?;
+    let mut pair = Pair::new(space, a, (own, m), |space, m, a| m.refactor(space, a))?;
+    pair.x = x;
+    pair.back = Box::new(move |own, y| {
+        let mut natural = vec![0.0; a.nrows()];
+        own.scatter(space, y, &mut natural).expect("vectors of the layout's length");
+        natural
+    });
     Ok(Box::new(pair))
 }
 

@@ -35,7 +35,7 @@ pub(super) struct OnGrid {
 
 /// A method with its workspace: where the factor has A's triangles, conjugate gradients without a product.
 pub(super) enum Iterating {
-    Usual(Workspace<StencilMatrix, AnyStencil>),
+    Usual(Box<Workspace<StencilMatrix, AnyStencil>>),
     Eisenstat(Box<EisenstatCg>),
 }
 
@@ -48,7 +48,7 @@ impl Iterating {
             built.set(system.space, m)?;
             return Ok(Iterating::Eisenstat(Box::new(built)));
         }
-        Ok(Iterating::Usual(Workspace::new(method, system)?))
+        Ok(Iterating::Usual(Box::new(Workspace::new(method, system)?)))
     }
 
     fn bytes_besides_vectors(&self) -> usize {
@@ -210,7 +210,7 @@ impl OnGrid {
         &mut self,
         again: bool,
         space: &Space,
-        x: &mut Vec<f64>,
+        x: &mut [f64],
         stop: &mut impl StoppingCriterion<f64>,
         observer: &mut impl Observer<f64>,
     ) -> Result<Finish<f64>, BackendError> {

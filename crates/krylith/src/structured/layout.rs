@@ -112,7 +112,7 @@ impl Layout {
         let pitch = if nz > 1 { nx.max(LANES * lag + gap) } else { nx + fringe + gap };
         // Planes a multiple of a memory page apart would fall on the same places of the cache.
         let mut sheet = groups.checked_mul(pitch).ok_or(LayoutError::TooLarge)? + fringe + gap;
-        while sheet % 8 == 0 || !(8..=56).contains(&(sheet % 64)) {
+        while sheet.is_multiple_of(8) || !(8..=56).contains(&(sheet % 64)) {
             sheet += 1;
         }
         let first = pitch + gap;

@@ -568,7 +568,6 @@ fn presence(space: &Threads<f64>, layout: &Layout, stencil: &Stencil) -> Vec<u8>
             });
         }
     });
-    drop(parts);
     present
 }
 
