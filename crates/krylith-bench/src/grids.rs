@@ -58,13 +58,13 @@ pub fn run(options: &Options) -> Result<(), Failure> {
                 println!(
                     "| {name} | {kind} | {n} | {nnz} | {} | {} | {} | {:.3} | {} | {ratio:.1} |",
                     s.grid,
-                    s.stencil_name(),
+                    s.stencil,
                     s.dof,
                     s.fullness,
                     s.levels(),
                 );
                 let extents = &s.grid.extents()[..s.grid.dims()];
-                result["grid"] = json!({ "extents": extents, "stencil": s.stencil_name(),
+                result["grid"] = json!({ "extents": extents, "stencil": s.stencil.to_string(),
                     "offsets": s.stencil.offsets(), "dof": s.dof, "fullness": s.fullness, "levels": s.levels() });
             }
             Err(why) => result["none"] = why.to_string().into(),

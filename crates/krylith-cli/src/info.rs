@@ -280,14 +280,14 @@ fn grid_text(found: &Structure) -> String {
     let unknowns = if found.dof == 1 { "unknown" } else { "unknowns" };
     let full =
         if found.fullness < 1.0 { format!(", {:.1} % full", 100.0 * found.fullness) } else { String::new() };
-    let (grid, stencil, dof, levels) = (&found.grid, found.stencil_name(), found.dof, count(found.levels()));
+    let (grid, stencil, dof, levels) = (&found.grid, &found.stencil, found.dof, count(found.levels()));
     format!("{grid}, {stencil}, {dof} {unknowns} a point, {levels} levels{full}")
 }
 
 fn grid_json(found: &Structure) -> Value {
     json!({
         "extents": found.grid.extents()[..found.grid.dims()],
-        "stencil": found.stencil_name(),
+        "stencil": found.stencil.to_string(),
         "offsets": found.stencil.offsets(),
         "dof": found.dof,
         "fullness": found.fullness,

@@ -1,7 +1,7 @@
 //! Grids found inside ordinary matrices: every kind of grid that there is, and none where there is none.
 
 use krylith::gallery::Problem;
-use krylith::structured::{Grid, NotStructured, Offset, Stencil, Structure};
+use krylith::structured::{Grid, MOST_OFFSETS, NotStructured, Offset, Stencil, Structure};
 use krylith::{Csr, Pattern, Permutation};
 use proptest::prelude::*;
 use std::time::Instant;
@@ -190,9 +190,14 @@ fn odd_stencils() {
     }
 }
 
-/// Names of far stencils in three dimensions.
+/// Up to the largest stencil that there can be.
 #[test]
-fn far_stencils_have_names() {
+fn far_stencils() {
+    for (stencil, name) in [(Stencil::star(3, 3), "Star-19P"), (Stencil::cube(3, 3), "Box-343P")] {
+        assert!(stencil.len() <= MOST_OFFSETS);
+        let found = expect(&grid_pattern(&[11, 12, 13], &stencil, 1, |_| true), &[11, 12, 13], &stencil, 1);
+        assert_eq!(found.to_string(), format!("11 x 12 x 13 grid, {name}, 1 unknown a point"));
+    }
     let mut offsets = Stencil::star(3, 1).offsets().to_vec();
     offsets.extend([[3, 1, 0], [0, 3, 0], [0, 0, -3]]);
     let stencil = Stencil::new(offsets).unwrap();

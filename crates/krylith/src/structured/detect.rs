@@ -206,18 +206,6 @@ impl Structure {
         Mapping::new(&self.stencil).levels(&self.grid)
     }
 
-    /// The stencil's name, such as `Star-7P`.
-    ///
-    /// In three dimensions, beyond a reach of 2, stencils go by their number of offsets: the full box of reach 3, with which a
-    /// name would be compared, has more offsets than a stencil may have.
-    pub fn stencil_name(&self) -> String {
-        let far = self.stencil.reach().iter().any(|&reach| reach > 2);
-        match self.stencil.dims() {
-            3 if far => format!("Stencil-{}P", self.stencil.len()),
-            _ => self.stencil.to_string(),
-        }
-    }
-
     fn new(pattern: &Pattern, grid: Grid, dof: usize, offsets: Vec<Offset>) -> Result<Self, NotStructured> {
         let fullness = check(pattern, &grid, dof, &offsets)?;
         let stencil = Stencil::new(offsets).map_err(|_| NotStructured::TooManyOffsets { grid })?;
@@ -229,7 +217,7 @@ impl fmt::Display for Structure {
     /// Such as `100 x 100 x 100 grid, Star-7P, 1 unknown a point`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.dof == 1 { "" } else { "s" };
-        write!(f, "{} grid, {}, {} unknown{plural} a point", self.grid, self.stencil_name(), self.dof)
+        write!(f, "{} grid, {}, {} unknown{plural} a point", self.grid, self.stencil, self.dof)
     }
 }
 

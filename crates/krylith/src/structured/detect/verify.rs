@@ -55,7 +55,7 @@ pub(super) fn offsets(pattern: &Pattern, candidate: &Candidate) -> Result<Vec<Of
 #[derive(Debug, Clone, Default)]
 struct Seen {
     /// Of the candidate's, a bit each.
-    known: [u64; MOST_OFFSETS / 64],
+    known: [u64; MOST_OFFSETS.div_ceil(64)],
     /// That the candidate does not have.
     others: BTreeSet<Offset>,
 }
