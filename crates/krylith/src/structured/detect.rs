@@ -32,14 +32,12 @@ mod verify;
 
 use super::grid::Grid;
 use super::mapping::Mapping;
+use super::matrix::MOST_UNKNOWNS;
 use super::stencil::{MOST_OFFSETS, Offset, Stencil};
 use crate::matrix::Pattern;
 use candidates::Candidate;
 use std::fmt;
 use thiserror::Error;
-
-/// The most unknowns a point.
-const MOST_UNKNOWNS: usize = 8;
 
 /// How far an offset may reach along an axis.
 const REACH: usize = 16;

@@ -24,7 +24,7 @@ use super::stencil::{Offset, Stencil};
 use crate::lanes::LANES;
 use std::ops::Range;
 
-/// What the lag between lines exceeds its least by.
+/// What the lag between lines exceeds its least by, unless lines are short.
 const SLACK: usize = 2;
 
 /// Steps that a unit is cut into.
@@ -105,11 +105,12 @@ impl Layout {
         if reach.max(planes) >= LANES {
             return Err(LayoutError::TooFar { reach: reach.max(planes) });
         }
-        let lag = most(&|s| Mapping::new(s).y) + SLACK;
+        let least = most(&|s| Mapping::new(s).y);
+        let lag = least + (nx / LANES).saturating_sub(least).min(SLACK);
         let gap = 2 * (most(&|s| s.reach()[0]) + lag * reach);
         let groups = ny.div_ceil(LANES);
         let fringe = (LANES - 1) * lag;
-        let pitch = if nz > 1 { nx.max(LANES * lag + gap) } else { nx + fringe + gap };
+        let pitch = if nz > 1 { nx.max(LANES * lag) } else { nx + fringe + gap };
         // Planes a multiple of a memory page apart would fall on the same places of the cache.
         let mut sheet = groups.checked_mul(pitch).ok_or(LayoutError::TooLarge)? + fringe + gap;
         while sheet.is_multiple_of(8) || !(8..=56).contains(&(sheet % 64)) {
@@ -158,9 +159,9 @@ impl Layout {
         self.steps * dof * LANES
     }
 
-    /// Places for each point.
+    /// Places that are computed for each point.
     pub(super) fn padding(&self) -> f64 {
-        (self.steps * LANES) as f64 / self.grid.points() as f64
+        (self.units() * self.unit_steps() * LANES) as f64 / self.grid.points() as f64
     }
 
     /// What threads share: planes, or in two dimensions groups of lines.

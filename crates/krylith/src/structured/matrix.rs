@@ -59,6 +59,10 @@ pub struct StencilMatrix {
     pub(super) above: Reaches,
     /// Which points of a step have which offset, a byte each; empty if all have that could.
     pub(super) present: Vec<u8>,
+    /// What each offset adds to the number of a point.
+    distances: Vec<isize>,
+    /// One entry of each offset, while looking whether all are equal.
+    samples: Vec<f64>,
     fingerprint: Option<u64>,
 }
 
@@ -201,7 +205,7 @@ impl StencilMatrix {
         Self::zeros(&Arc::new(Layout::new(grid, &[stencil, filled])?), stencil, dof)
     }
 
-    /// Places for each point.
+    /// Places that are computed for each point.
     pub(crate) fn padding(&self) -> f64 {
         self.layout.padding()
     }
@@ -228,6 +232,8 @@ impl StencilMatrix {
             below: Reaches::new(layout, stencil.lower()),
             above: Reaches::new(layout, stencil.upper()),
             present: Vec::new(),
+            distances: distances(&layout.grid, stencil),
+            samples: vec![0.0; stencil.len()],
             fingerprint: None,
         })
     }
@@ -290,19 +296,21 @@ impl StencilMatrix {
             let there = grid.at(point, *o)?;
             Some(matrix.get(grid.number(point), grid.number(there)))
         };
-        let values: Vec<f64> = stencil.offsets().iter().map(|o| sample(o).unwrap_or(0.0)).collect();
+        for (value, o) in self.samples.iter_mut().zip(stencil.offsets()) {
+            *value = sample(o).unwrap_or(0.0);
+        }
+        let (values, distances) = (&self.samples, &self.distances);
         if !values.iter().all(|v| v.is_finite()) {
             return false;
         }
         let same = AtomicBool::new(true);
-        let distances = distances(&grid, stencil);
         space.team().run(|member| {
             for number in member.part(grid.points(), 1024) {
                 if number % 1024 == 0 && !same.load(Ordering::Relaxed) {
                     return;
                 }
                 let (columns, row) = matrix.row(number);
-                if !is_constant_row(&grid, stencil, &distances, number, columns, row, &values) {
+                if !is_constant_row(&grid, stencil, distances, number, columns, row, values) {
                     return same.store(false, Ordering::Relaxed);
                 }
             }
@@ -313,17 +321,17 @@ impl StencilMatrix {
         if let Some(Values::Constant { values: old, present }) = Arc::get_mut(&mut self.values)
             && !present.is_empty()
         {
-            old.copy_from_slice(&values);
+            old.copy_from_slice(values);
             return true;
         }
-        self.values = Arc::new(Values::Constant { values, present: presence(space, layout, stencil) });
+        let (values, present) = (values.clone(), presence(space, layout, stencil));
+        self.values = Arc::new(Values::Constant { values, present });
         true
     }
 
     fn scatter_rows(&mut self, space: &Threads<f64>, matrix: &Csr<f64>) -> Result<(), SetupError> {
         let (layout, stencil, dof) = (&*self.layout, &self.stencil, self.dof);
-        let grid = layout.grid;
-        let distances = distances(&grid, stencil);
+        let (grid, distances) = (layout.grid, &self.distances);
         let values = Arc::get_mut(&mut self.values).expect("nobody else reads them");
         let parts = values.parts(dof);
         let present = Parts::new(&mut self.present);
@@ -338,7 +346,7 @@ impl StencilMatrix {
                         let mut index = 0;
                         for (&column, &value) in columns.iter().zip(values) {
                             let (target, c) = (column as usize / dof, column as usize % dof);
-                            let found = find(&grid, stencil, &distances, point, number, target, index);
+                            let found = find(&grid, stencil, distances, point, number, target, index);
                             let Some(offset) = found else { return wrong.store(true, Ordering::Relaxed) };
                             index = offset;
                             // SAFETY: every unit has one member, every point its own lane of a step; a byte of `present`
@@ -390,13 +398,13 @@ impl StencilMatrix {
         huge::zeros(self.positions())
     }
 
-    /// Bytes of the coefficients.
+    /// Bytes of the coefficients and the layout.
     pub fn bytes(&self) -> usize {
         let values = match &*self.values {
             Values::Full { lower, diagonal, upper } => 8 * (lower.len() + diagonal.len() + upper.len()),
             Values::Constant { values, present } => 8 * values.len() + present.len(),
         };
-        values + self.present.len()
+        values + self.present.len() + self.layout.real.len()
     }
 
     /// Brings a vector, one number an unknown in the order of rows, into the order of the layout.

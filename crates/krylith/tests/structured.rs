@@ -1,0 +1,142 @@
+//! Ordinary matrices that are solved on the grid inside of them, beside the same without it.
+
+use krylith::gallery::Problem;
+use krylith::solver::{Layout, Method, Precision, Preconditioning};
+use krylith::{Csr, Report, Solver};
+
+fn problem(name: &str) -> Csr<f64> {
+    name.parse::<Problem>().unwrap().generate().unwrap()
+}
+
+fn right_hand_side(n: usize) -> Vec<f64> {
+    (0..n).map(|i| 1.0 + ((i * 37) as f64).sin()).collect()
+}
+
+fn solve(solver: &Solver, a: &Csr<f64>) -> (Vec<f64>, Report) {
+    let solution = solver.solve(a, &right_hand_side(a.nrows())).unwrap();
+    solution.report.require_converged().unwrap();
+    (solution.x, solution.report)
+}
+
+/// The same preconditioner: as many iterations, one more or one less, whatever the method and the kind of factor.
+#[test]
+fn iterations_are_those_without_the_grid() {
+    let cases: [(&str, &[&str]); 9] = [
+        ("poisson2d:150x64", &["auto", "ic0", "ic(1)", "mic(0,0.95)", "dic"]),
+        ("poisson3d:30x24x20", &["auto", "ic0", "ic(1)", "mic(0,0.95)", "mic(1,0.95)"]),
+        ("hpcg:24", &["auto", "ic0", "mic(0,0.9)", "dic"]),
+        ("convection3d:26", &["auto", "ilu0", "ilu(1)", "milu(0,0.9)", "dilu"]),
+        ("jump3d:26", &["auto", "ic0", "ic(1)", "mic(0,0.9)", "mic(1,0.9)"]),
+        ("apache:40x30x9", &["auto", "ic0"]),
+        ("navierstokes3d:16", &["ilu0", "bilu0"]),
+        ("euler3d:17", &["ilu0", "bilu0"]),
+        ("cahnhilliard3d:18", &["ilu0", "bilu0"]),
+    ];
+    for (name, preconditioners) in cases {
+        let a = problem(name);
+        for p in preconditioners {
+            let solver = Solver::new().threads(2).rtol(1e-7).preconditioner(p.parse().unwrap());
+            let (_, on_grid) = solve(&solver, &a);
+            let (_, without) = solve(&solver.clone().layout(Layout::Slices), &a);
+            assert!(on_grid.layout.starts_with("structured"), "{name} {p}: {}", on_grid.layout);
+            assert!(!without.layout.starts_with("structured"), "{name} {p}: {}", without.layout);
+            let counts = (on_grid.iterations, without.iterations);
+            assert!(counts.0.abs_diff(counts.1) <= 1, "{name} {p}: {counts:?}");
+            assert_eq!(on_grid.preconditioner_nnz, without.preconditioner_nnz, "{name} {p}");
+        }
+    }
+}
+
+#[test]
+fn the_same_bits_on_any_number_of_threads() {
+    let cases = [
+        ("poisson2d:150x40", Method::Cg, "ic0", Precision::F64),
+        ("jump3d:25", Method::Cg, "ic0", Precision::F64),
+        ("jump3d:25", Method::Cg, "mic(1,0.9)", Precision::Mixed),
+        ("hpcg:20", Method::Cg, "ic0", Precision::F64),
+        ("convection3d:24", Method::BiCgStab, "ilu0", Precision::F64),
+        ("convection3d:24", Method::Gmres(20), "ilu(1)", Precision::F64),
+        ("euler3d:12", Method::Gmres(20), "ilu0", Precision::F64),
+    ];
+    for (name, method, p, precision) in cases {
+        let a = problem(name);
+        let solver = Solver::new().method(method).preconditioner(p.parse().unwrap()).precision(precision);
+        let (expected, report) = solve(&solver.clone().threads(1), &a);
+        assert!(report.layout.starts_with("structured"), "{name} {p}: {}", report.layout);
+        for threads in 2..=8 {
+            let (x, other) = solve(&solver.clone().threads(threads), &a);
+            assert_eq!(other.history, report.history, "{name} {p} {threads}");
+            assert!(x == expected, "{name} {p} {threads}");
+        }
+    }
+}
+
+/// Eisenstat's residuals are the true ones: as those of the usual way, step by step.
+#[test]
+fn residuals_are_those_of_the_usual_way() {
+    for name in ["poisson2d:150x64", "poisson3d:30", "jump3d:26"] {
+        let a = problem(name);
+        let solver = Solver::new().threads(2).method(Method::Cg).preconditioner(Preconditioning::Ic(0));
+        let (x, on_grid) = solve(&solver, &a);
+        assert!(on_grid.layout.contains("Eisenstat"), "{}", on_grid.layout);
+        let (expected, rows) = solve(&solver.layout(Layout::Rows), &a);
+        for (k, (own, other)) in on_grid.history.iter().zip(&rows.history).enumerate().take(30) {
+            assert!((own - other).abs() <= 1e-6 * other, "{name}: {own} and {other} after {k}");
+        }
+        let scale = expected.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+        assert!(x.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= 1e-5 * scale));
+    }
+}
+
+/// Values change: constant coefficients become others and come back; a factor may be kept on purpose.
+#[test]
+fn values_may_change() {
+    let mut a = problem("poisson3d:26");
+    let b = right_hand_side(a.nrows());
+    let mut x = vec![0.0; a.nrows()];
+    let mut prepared = Solver::new().threads(2).allow_stale_factor(true).prepare(&a).unwrap();
+    let first = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+    first.require_converged().unwrap();
+    for i in (0..a.nrows()).step_by(3) {
+        let place = a.pattern().find(i, i).unwrap();
+        a.values_mut()[place] += 1.0;
+    }
+    x.fill(0.0);
+    prepared.solve(&a, &b, &mut x, &mut ()).unwrap().require_converged().unwrap();
+    prepared.refactor(&a).unwrap();
+    x.fill(0.0);
+    let second = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+    second.require_converged().unwrap();
+    assert!(second.iterations < first.iterations);
+    let fresh = Solver::new().threads(2).solve(&a, &b).unwrap();
+    assert_eq!((fresh.report.iterations, &fresh.x), (second.iterations, &x));
+}
+
+/// A pivot that goes wrong is mended by a shift, as by rows.
+#[test]
+fn bad_pivots_are_shifted() {
+    let mut a = problem("hpcg:20");
+    for i in (0..a.nrows()).step_by(11) {
+        let place = a.pattern().find(i, i).unwrap();
+        a.values_mut()[place] = 1.0;
+    }
+    let solver = Solver::new().threads(2).method(Method::Gmres(50)).preconditioner(Preconditioning::Ic(0));
+    let reports = [Layout::Auto, Layout::Slices].map(|layout| {
+        let report = solver.clone().layout(layout).max_iterations(50).solve(&a, &right_hand_side(a.nrows()));
+        report.unwrap().report
+    });
+    assert!(reports[0].layout.starts_with("structured"), "{}", reports[0].layout);
+    assert!(reports[0].shift > 0.0);
+    assert_eq!(reports[0].shift, reports[1].shift);
+    assert_eq!(reports[0].recovery[0].row, reports[1].recovery[0].row);
+}
+
+/// Without a grid, or where one would not pay, everything is as before.
+#[test]
+fn other_matrices_are_left_alone() {
+    for name in ["fem2d:30", "circuit:30", "poisson3d:5x4x400", "ecology:30"] {
+        let a = problem(name);
+        let (_, report) = solve(&Solver::new().threads(2), &a);
+        assert!(!report.layout.starts_with("structured"), "{name}: {}", report.layout);
+    }
+}
