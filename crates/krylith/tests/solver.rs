@@ -301,7 +301,8 @@ fn an_old_factor_serves_a_new_matrix() {
     for name in ["poisson3d:14", "convection3d:12"] {
         let mut a = problem(name);
         let b = right_hand_side(a.nrows());
-        let mut prepared = Solver::new().threads(2).allow_stale_factor(true).layout(Layout::Slices).prepare(&a).unwrap();
+        let mut prepared =
+            Solver::new().threads(2).allow_stale_factor(true).layout(Layout::Slices).prepare(&a).unwrap();
         let mut x = vec![0.0; a.nrows()];
         for step in 0..3 {
             let report = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();

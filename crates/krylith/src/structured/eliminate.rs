@@ -423,6 +423,7 @@ unsafe fn finish<L: Lanes, C: Source, E: Source, const D: usize>(
             a[c][r] = unsafe { numbers::<L>(centre[c][r]) };
         }
     }
+    let (pivots, mut bad) = (a, 0);
     // Gauss-Jordan in place: after step k, column k holds that of the inverse.
     for k in 0..D {
         let mut inverse = a[k][k];
@@ -432,7 +433,8 @@ unsafe fn finish<L: Lanes, C: Source, E: Source, const D: usize>(
             fine &= real >> l & 1 == 0 || form::good(task.form.kind, inverse[l], size[k][l]);
         }
         if !fine {
-            return report(task, step, k, &inverse, &size[k], to, D);
+            // The others go on: what they are decides which of several bad rows is the first.
+            bad |= report(task, step, k, &inverse, &size[k], D);
         }
         for l in 0..LANES {
             inverse[l] = 1.0 / inverse[l];
@@ -462,9 +464,35 @@ unsafe fn finish<L: Lanes, C: Source, E: Source, const D: usize>(
             unsafe { L::store(to.add((c * D + r) * LANES), L::keep(real, L::load(a[c][r].as_ptr()))) };
         }
     }
+    if bad != 0 {
+        leave_pivots::<D>(&pivots, bad, to);
+    }
 }
 
-/// Notes the smallest row with a bad pivot and leaves the pivots in the place of the inverse.
+/// Leaves the pivots of bad lanes in the place of their inverses: those that unknown after unknown would have met.
+#[cold]
+fn leave_pivots<const D: usize>(block: &[[[f64; LANES]; D]; D], bad: u8, to: *mut f64) {
+    for l in (0..LANES).filter(|l| bad >> l & 1 == 1) {
+        let mut a = [[0.0; D]; D];
+        for c in 0..D {
+            for r in 0..D {
+                a[c][r] = block[c][r][l];
+            }
+        }
+        for k in 0..D {
+            // SAFETY: the place of entry (k, k) of this step.
+            unsafe { *to.add((k * D + k) * LANES + l) = a[k][k] };
+            for r in k + 1..D {
+                let times = a[k][r] / a[k][k];
+                for c in k + 1..D {
+                    a[c][r] -= times * a[c][k];
+                }
+            }
+        }
+    }
+}
+
+/// Notes the smallest row with a bad pivot; the lanes that have one.
 #[cold]
 fn report<C, E>(
     task: &Task<'_, C, E>,
@@ -472,18 +500,18 @@ fn report<C, E>(
     k: usize,
     pivot: &[f64; LANES],
     size: &[f64; LANES],
-    to: *mut f64,
     dof: usize,
-) {
+) -> u8 {
+    let mut lanes = 0;
     for l in 0..LANES {
-        // SAFETY: the place of entry (k, k) of this step.
-        unsafe { *to.add((k * dof + k) * LANES + l) = pivot[l] };
         if let Some(point) = task.layout.point(step, l)
             && !form::good(task.form.kind, pivot[l], size[l])
         {
             task.bad.fetch_min(task.layout.grid.number(point) * dof + k, Ordering::Relaxed);
+            lanes |= 1 << l;
         }
     }
+    lanes
 }
 
 with_size_and_lanes! {
