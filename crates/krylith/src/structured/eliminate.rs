@@ -522,5 +522,5 @@ with_size_and_lanes! {
 with_size_and_lanes! {
     eliminate_diagonal = eliminate_diagonal_with<C: Source, E: Source>(
         task: &Task<'_, C, E>, f: &Making<f64>, piece: &Piece,
-    ) if C::BLOCKS
+    ) if false
 }
