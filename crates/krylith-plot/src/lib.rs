@@ -1,5 +1,8 @@
 //! Pictures as SVG or PNG, drawn by one code for both, with the same letters on every machine.
 
+mod heat;
+
+pub use heat::{heat_map, shade};
 pub use plotters;
 
 use plotters::coord::Shift;

@@ -17,6 +17,7 @@
 //! * [`schedule`]: what of a triangular solve may run at the same time, and in which order it does;
 //! * [`precond`]: Jacobi and incomplete factors;
 //! * [`block`]: matrices of small dense blocks, and the same preconditioners for them;
+//! * [`structured`]: matrices of structured grids, found in others or made by hand, without index arrays;
 //! * [`space`], [`operator`], [`krylov`]: Krylov methods, written once for every place where vectors may live;
 //! * [`stop`], [`observe`]: when an iteration ends, and who watches it;
 //! * [`solver`], [`report`]: the short way, with certified answers.
@@ -53,3 +54,8 @@ pub use solver::{Solution, Solver, solve};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The example of the page on structured grids.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/structured.md")]
+struct StructuredGrids;

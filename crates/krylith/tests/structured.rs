@@ -131,6 +131,20 @@ fn bad_pivots_are_shifted() {
     assert_eq!(reports[0].recovery[0].row, reports[1].recovery[0].row);
 }
 
+/// Blocks are stored in `f64` whatever is asked for: by blocks as without the grid, not an error.
+#[test]
+fn blocks_have_no_narrow_factor() {
+    let a = problem("cahnhilliard3d:24");
+    let p: Preconditioning = "bilu0".parse().unwrap();
+    let solver = Solver::new().threads(2).preconditioner(p);
+    let (_, wide) = solve(&solver, &a);
+    assert!(wide.layout.starts_with("structured"), "{}", wide.layout);
+    let (x, narrow) = solve(&solver.clone().precision(Precision::Mixed), &a);
+    let (expected, _) = solve(&solver.layout(Layout::Slices), &a);
+    assert!(narrow.layout.starts_with("dense blocks"), "{}", narrow.layout);
+    assert!(x == expected);
+}
+
 /// Without a grid, or where one would not pay, everything is as before.
 #[test]
 fn other_matrices_are_left_alone() {

@@ -69,6 +69,8 @@ fn problems_of_the_gallery() {
         ("poisson2d:40", "40 x 40 grid, Star-5P, 1 unknown a point"),
         ("poisson2d:30x70", "30 x 70 grid, Star-5P, 1 unknown a point"),
         ("poisson3d:20", "20 x 20 x 20 grid, Star-7P, 1 unknown a point"),
+        // Many divisors, and so many thin grids beside the right one.
+        ("poisson3d:60", "60 x 60 x 60 grid, Star-7P, 1 unknown a point"),
         ("poisson3d:12x20x30", "12 x 20 x 30 grid, Star-7P, 1 unknown a point"),
         ("poisson3d:30x12x20", "30 x 12 x 20 grid, Star-7P, 1 unknown a point"),
         ("poisson3d:20x30x12", "20 x 30 x 12 grid, Star-7P, 1 unknown a point"),

@@ -91,7 +91,7 @@ impl<A: 'static> Site<'_, A> {
         let dof = structure.dof;
         let whole = structure.fullness >= 1.0;
         let fits = match size {
-            Some(size) => size.unwrap_or(dof) == dof && (dof > 1 || whole),
+            Some(size) => size.unwrap_or(dof) == dof && (dof > 1 || whole) && !narrow,
             None if dof > 1 => whole && level == 0 && !narrow && form.omega() == 0.0,
             None => whole || level == 0,
         };

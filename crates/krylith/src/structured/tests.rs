@@ -317,3 +317,24 @@ fn of_several_bad_pivots_the_smallest_row_is_found() {
         }
     }
 }
+
+/// The table at the head of the module.
+#[test]
+fn the_usual_stencils_in_figures() {
+    let grid = Grid::new(&[50, 40, 30]).unwrap();
+    for (stencil, lower, updates, off_diagonal, levels) in [
+        (Stencil::star(2, 1), 2, 2, 0, 50 + 40 - 1),
+        (Stencil::cube(2, 1), 4, 12, 8, 50 + 2 * 40 - 2),
+        (Stencil::star(3, 1), 3, 3, 0, 50 + 40 + 30 - 2),
+        (Stencil::star(3, 2), 6, 12, 6, 50 + 40 + 30 - 2),
+        (Stencil::filled_star(3), 6, 22, 16, 50 + 2 * 40 + 3 * 30 - 5),
+        (Stencil::diamond(3, 2), 12, 82, 70, 50 + 2 * 40 + 3 * 30 - 5),
+        (Stencil::cube(3, 1), 13, 101, 88, 50 + 2 * 40 + 4 * 30 - 6),
+    ] {
+        let targets: Vec<usize> = stencil.eliminations().iter().filter_map(|step| step.target).collect();
+        let off = targets.iter().filter(|&&target| target != stencil.centre()).count();
+        assert_eq!((stencil.lower().len(), targets.len(), off), (lower, updates, off_diagonal), "{stencil}");
+        let grid = if stencil.dims() == 2 { Grid::new(&[50, 40]).unwrap() } else { grid };
+        assert_eq!(Mapping::new(&stencil).levels(&grid), levels, "{stencil}");
+    }
+}

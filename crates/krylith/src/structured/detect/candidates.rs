@@ -14,8 +14,8 @@ const BLOCK_POINTS: usize = 16;
 /// Ends of lines, and of planes, that are looked at in each candidate.
 const ENDS: usize = 16;
 
-/// Extents that are tried, at most.
-const MOST_EXTENTS: usize = 256;
+/// Extents that are tried, at most: those with the shortest offsets. Nearly all fail at the first end of a line.
+const MOST_EXTENTS: usize = 4096;
 
 /// A grid, and what a sample uses of it.
 #[derive(Debug, Clone)]
@@ -194,7 +194,9 @@ fn distances(pattern: &Pattern, dof: usize, sampled: &[usize]) -> Result<Vec<i64
     Ok(known)
 }
 
-/// Extents of so many points that bring every distance near.
+/// Extents of so many points that bring every distance near, those with the shortest offsets first.
+///
+/// A number of points with many divisors has many thin grids, which come before the right one by size: 216,000 points have 112 divisors.
 fn extents(points: usize, distances: &[i64]) -> Vec<[usize; 3]> {
     let mut all = Vec::new();
     if near(distances, points, 0) {
@@ -213,12 +215,25 @@ fn extents(points: usize, distances: &[i64]) -> Vec<[usize; 3]> {
                 all.push([nx, ny, rest / ny]);
             }
         }
-        if all.len() >= MOST_EXTENTS {
-            break;
-        }
     }
+    all.sort_by_cached_key(|extents| total_reach(distances, extents));
     all.truncate(MOST_EXTENTS);
     all
+}
+
+/// How far distances reach along the axes, all together.
+fn total_reach(distances: &[i64], &[nx, ny, _]: &[usize; 3]) -> u64 {
+    let split = |distance: i64, extent: usize| {
+        let extent = extent as i64;
+        let multiple = if extent < 2 { distance } else { (distance + extent / 2).div_euclid(extent) };
+        (distance - multiple * extent, multiple)
+    };
+    let reach = |&distance: &i64| {
+        let (x, lines) = split(distance, nx);
+        let (y, planes) = split(lines, ny);
+        x.unsigned_abs() + y.unsigned_abs() + planes.unsigned_abs()
+    };
+    distances.iter().map(reach).sum()
 }
 
 /// Whether distances are within reach along an axis, or `more` beyond: on a short axis the nearest multiple may be the wrong one.
@@ -301,6 +316,17 @@ mod tests {
             assert_eq!(points.len(), end.min(64));
             assert!(points.windows(2).all(|w| w[0] < w[1]) && points.iter().all(|&p| p < end));
         }
+    }
+
+    /// The 7-point star on 60 x 60 x 60, whose 216,000 points are also many thin grids.
+    #[test]
+    fn the_shortest_offsets_come_first() {
+        let found = extents(216_000, &[-3600, -60, -1, 0, 1, 60, 3600]);
+        assert_eq!(found[0], [60, 60, 60]);
+        assert!(found.len() > 256 && found.len() <= MOST_EXTENTS);
+        // By hand: 3600 is 10 planes of 12 x 30 and 60 is 5 lines.
+        assert_eq!(total_reach(&[-3600, -60, -1, 0, 1, 60, 3600], &[12, 30, 600]), 2 * (1 + 5 + 10));
+        assert_eq!(total_reach(&[-12, 0, 13], &[12, 10, 1]), 1 + 2);
     }
 
     /// The 5-point star on 12 x 10: distances 1 and 12; as 6 x 20 the longer one is two lines up.
