@@ -44,9 +44,7 @@ impl Iterating {
         if let (Method::Cg, AnyStencil::Wide(m)) = (method, system.m)
             && let Some(built) = EisenstatCg::new(system.space, system.a, m)
         {
-            let mut built = built?;
-            built.set(system.space, m)?;
-            return Ok(Iterating::Eisenstat(Box::new(built)));
+            return Ok(Iterating::Eisenstat(Box::new(built?)));
         }
         Ok(Iterating::Usual(Box::new(Workspace::new(method, system)?)))
     }
@@ -178,11 +176,7 @@ impl OnGrid {
     ) -> Result<(), SetupError> {
         self.m.release();
         self.a.set(space, matrix)?;
-        self.m.refactor(space, &self.a, shift)?;
-        match (&mut self.workspace, &self.m) {
-            (Iterating::Eisenstat(cg), AnyStencil::Wide(m)) => cg.set(space, m),
-            _ => Ok(()),
-        }
+        self.m.refactor(space, &self.a, shift)
     }
 
     /// Another method with the same M.
@@ -217,7 +211,12 @@ impl OnGrid {
         let system = System { space, a: &self.a, m: &self.m };
         let finish = match &mut self.workspace {
             Iterating::Usual(w) => w.run(again, system, &self.b, &mut self.x, stop, observer)?,
-            Iterating::Eisenstat(cg) => cg.solve((space, &self.a), &self.b, &mut self.x, stop, observer)?,
+            Iterating::Eisenstat(cg) => {
+                let AnyStencil::Wide(m) = &self.m else {
+                    unreachable!("Eisenstat's trick is for a wide factor")
+                };
+                cg.solve((space, &self.a, m), &self.b, &mut self.x, stop, observer)?
+            }
         };
         self.a.scatter(space, &self.x, x)?;
         Ok(finish)

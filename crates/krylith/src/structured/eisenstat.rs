@@ -14,7 +14,7 @@
 //! sweep upwards reads r̂ and L anyway and forms ‖r‖₂ = ‖(D + L) r̂‖₂ of the iterate that it starts from: so the true residual
 //! decides when to stop, one operator later than x is there, and the last direction is not used.
 //!
-//! Per iteration: 2 sweeps, each fused with the vector updates before it, and 1 update; 3 synchronisations. Stores r̂ p t w and D.
+//! Per iteration: 2 sweeps, each fused with the vector updates before it, and 1 update; 3 synchronisations. Stores r̂ p t w.
 //! Bytes a point: 152, and 56 for the coefficients of a 7-point star unless they are constant; the usual way takes 168 and 104.
 //! Breakdown: as CG. After the residual was replaced the direction is begun anew.
 //! Sums run over the pieces of the layout, in their order, each in eight lanes.
@@ -27,14 +27,12 @@ use super::kernels::{self, Sides, Source, Stored, Vector, neighbour, with_size_a
 use super::layout::{Layout, Piece};
 use super::matrix::{StencilMatrix, with_sides};
 use super::pipeline::{Direction, Pipeline, PipelineScratch};
-use crate::error::{BackendError, SetupError};
-use crate::huge;
+use crate::error::BackendError;
 use crate::krylov::{Finish, Status, finish, judge};
 use crate::lanes::{LANES, Lanes};
-use crate::matrix::Parts;
 use crate::observe::{Iteration, Observer};
 use crate::operator::LinearOperator;
-use crate::space::{Space, Threads, combine_lanes, sum_lanes};
+use crate::space::{Space, Threads, combine_lanes, require_same, sum_lanes};
 use crate::stop::StoppingCriterion;
 use std::sync::Arc;
 
@@ -42,8 +40,6 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct EisenstatCg {
     layout: Arc<Layout>,
-    /// D; 1 where there is no point.
-    pivot: Vec<f64>,
     r: Vec<f64>,
     p: Vec<f64>,
     t: Vec<f64>,
@@ -67,7 +63,6 @@ impl EisenstatCg {
         let zeros = || space.zeros(&a.positions());
         let build = || {
             Ok(EisenstatCg {
-                pivot: huge::zeros(a.positions()),
                 r: zeros()?,
                 p: zeros()?,
                 t: zeros()?,
@@ -81,41 +76,23 @@ impl EisenstatCg {
         Some(build())
     }
 
-    /// Takes over the pivots of a factor; after each time it was computed.
-    pub fn set(&mut self, space: &Threads<f64>, m: &StencilFactor<f64>) -> Result<(), SetupError> {
-        if !Arc::ptr_eq(&self.layout, m.layout()) {
-            return Err(SetupError::PatternChanged);
-        }
-        let (layout, inverse) = (&*self.layout, m.inverse());
-        let pivot = Parts::new(&mut self.pivot);
-        space.team().run(|member| {
-            let steps = member.part(layout.steps, 256);
-            // SAFETY: steps of the members do not overlap.
-            let own = unsafe { pivot.get(steps.start * LANES..steps.end * LANES) };
-            for (k, pivot) in own.iter_mut().enumerate() {
-                let at = steps.start * LANES + k;
-                let real = layout.real[at / LANES] >> (at % LANES) & 1 == 1;
-                *pivot = if real { 1.0 / inverse[at] } else { 1.0 };
-            }
-        });
-        Ok(())
-    }
-
     /// Bytes besides those of vectors that every method stores.
     pub fn bytes(&self) -> usize {
-        8 * (self.pivot.len() + self.sums.len())
+        8 * self.sums.len()
     }
 
     /// Improves the guess in `x` until the criterion or the observer ends it, or the method breaks down. Allocates nothing.
     pub fn solve(
         &mut self,
-        (space, a): (&Threads<f64>, &StencilMatrix),
+        (space, a, m): (&Threads<f64>, &StencilMatrix, &StencilFactor<f64>),
         b: &Vec<f64>,
         x: &mut Vec<f64>,
         stop: &mut impl StoppingCriterion<f64>,
         observer: &mut impl Observer<f64>,
     ) -> Result<Finish<f64>, BackendError> {
-        with_sides!(a, sides => self.iterate(space, a, sides, b, x, stop, observer))
+        require_same("the factor and the layout", &m.inverse().len(), &self.r.len())?;
+        let inverse = Stored { values: m.inverse().as_ptr(), width: 1 };
+        with_sides!(a, sides => self.iterate(space, a, sides, inverse, b, x, stop, observer))
     }
 
     #[expect(clippy::too_many_arguments, reason = "a system, what it runs on and who watches")]
@@ -124,6 +101,7 @@ impl EisenstatCg {
         space: &Threads<f64>,
         a: &StencilMatrix,
         sides: Sides<'_, C, E>,
+        inverse: Stored<f64>,
         b: &Vec<f64>,
         x: &mut Vec<f64>,
         stop: &mut impl StoppingCriterion<f64>,
@@ -137,18 +115,18 @@ impl EisenstatCg {
             return Ok(finish(&now, status));
         }
         // r̂ = (D + L)⁻¹ r
-        self.enter(space, &sides);
+        self.enter(space, &sides, inverse);
         space.fill(0.0, &mut self.p)?;
         space.fill(0.0, &mut self.t)?;
         space.fill(0.0, &mut self.w)?;
-        let mut rho = self.advance(space, 0.0, x);
+        let mut rho = self.advance(space, inverse, 0.0, x);
         let mut beta = 0.0;
         loop {
             if let Some(status) = not_positive(rho, Status::IndefinitePreconditioner) {
                 return Ok(finish(&now, status));
             }
             // p = D r̂ + β p;  t = (D + U)⁻¹ p;  w = (D + L)⁻¹ (p + (E − 2D) t)
-            let [pq, square] = self.sweep(space, &sides, beta);
+            let [pq, square] = self.sweep(space, &sides, inverse, beta);
             if now.index > 0 {
                 now.residual_norm = square.sqrt();
                 if let Some(status) = judge(&now, stop, observer) {
@@ -163,7 +141,7 @@ impl EisenstatCg {
                 return Ok(finish(&now, Status::NotFinite));
             }
             // x += α t;  r̂ −= α (t + w);  β = r̂ᵀD r̂ new / old
-            let new = self.advance(space, alpha, x);
+            let new = self.advance(space, inverse, alpha, x);
             beta = new / rho;
             rho = new;
             now.index += 1;
@@ -171,13 +149,17 @@ impl EisenstatCg {
     }
 
     /// r̂ = (D + L)⁻¹ t.
-    fn enter<C: Source + Sync, E: Source + Sync>(&mut self, space: &Threads<f64>, sides: &Sides<'_, C, E>) {
+    fn enter<C: Source + Sync, E: Source + Sync>(
+        &mut self,
+        space: &Threads<f64>,
+        sides: &Sides<'_, C, E>,
+        diagonal: Stored<f64>,
+    ) {
         let counters = self.scratch.begin(&self.layout, 1);
         let (layout, pipeline) = (&*self.layout, self.pipeline);
         let (t, r) = (&self.t, Vector::new(&mut self.r));
-        let pivot = Stored { values: self.pivot.as_ptr(), width: 1 };
         let Sides { lower, upper, below, above, .. } = *sides;
-        let sides = Sides { lower, diagonal: Inverse(pivot), upper, below, above };
+        let sides = Sides { lower, diagonal, upper, below, above };
         space.team().run(|member| {
             let sides = &sides;
             pipeline.go(&member, layout, Direction::Up, counters, 0, |piece| {
@@ -192,6 +174,7 @@ impl EisenstatCg {
         &mut self,
         space: &Threads<f64>,
         sides: &Sides<'_, C, E>,
+        inverse: Stored<f64>,
         beta: f64,
     ) -> [f64; 2] {
         let counters = self.scratch.begin(&self.layout, 2);
@@ -199,7 +182,8 @@ impl EisenstatCg {
         let pieces = layout.pieces();
         let sums = Vector::new(&mut self.sums);
         let vectors = Vectors {
-            pivot: self.pivot.as_ptr(),
+            inverse: inverse.values,
+            real: layout.real.as_ptr(),
             r: self.r.as_ptr(),
             p: self.p.as_mut_ptr(),
             t: self.t.as_mut_ptr(),
@@ -221,13 +205,14 @@ impl EisenstatCg {
     }
 
     /// x += α t;  r̂ −= α (t + w);  r̂ᵀD r̂.
-    fn advance(&mut self, space: &Threads<f64>, alpha: f64, x: &mut [f64]) -> f64 {
+    fn advance(&mut self, space: &Threads<f64>, inverse: Stored<f64>, alpha: f64, x: &mut [f64]) -> f64 {
         let layout = &*self.layout;
         let pieces = layout.pieces();
         let sums = Vector::new(&mut self.sums);
         let (x, r) = (Vector::new(x), Vector::new(&mut self.r));
         let vectors = Vectors {
-            pivot: self.pivot.as_ptr(),
+            inverse: inverse.values,
+            real: layout.real.as_ptr(),
             r: std::ptr::null(),
             p: std::ptr::null_mut(),
             t: self.t.as_mut_ptr(),
@@ -255,29 +240,11 @@ fn not_positive(form: f64, indefinite: Status) -> Option<Status> {
     }
 }
 
-/// Reciprocals of what is stored.
-#[derive(Clone, Copy)]
-struct Inverse(Stored<f64>);
-
-impl Source for Inverse {
-    const BLOCKS: bool = false;
-
-    #[inline(always)]
-    unsafe fn entry<L: Lanes>(self, step: usize, entry: usize) -> L::Pack {
-        // SAFETY: by the caller's promise.
-        unsafe { L::div(L::splat(1.0), self.0.entry::<L>(step, entry)) }
-    }
-
-    #[inline(always)]
-    unsafe fn entry_at<L: Lanes>(self, step: usize, reach: &super::layout::Reach, entry: usize) -> L::Pack {
-        // SAFETY: by the caller's promise.
-        unsafe { L::div(L::splat(1.0), self.0.entry_at::<L>(step, reach, entry)) }
-    }
-}
-
 /// Vectors of an iteration.
 pub(super) struct Vectors {
-    pivot: *const f64,
+    /// D⁻¹, zero where there is no point, and which lanes of a step are points.
+    inverse: *const f64,
+    real: *const u8,
     r: *const f64,
     p: *mut f64,
     t: *mut f64,
@@ -286,6 +253,18 @@ pub(super) struct Vectors {
 
 // SAFETY: pointers to numbers that members of a team write at places that the pipeline keeps apart.
 unsafe impl Sync for Vectors {}
+
+impl Vectors {
+    /// D⁻¹ and D of a step, zero where there is no point.
+    #[inline(always)]
+    unsafe fn pivots<L: Lanes>(&self, step: usize) -> (L::Pack, L::Pack) {
+        // SAFETY: as `kernels` says.
+        unsafe {
+            let inverse = L::load(self.inverse.add(step * LANES));
+            (inverse, L::keep(*self.real.add(step), L::div(L::splat(1.0), inverse)))
+        }
+    }
+}
 
 /// p = D r̂ + β p;  t = D⁻¹ (p − U t), downwards.
 #[inline(always)]
@@ -298,11 +277,10 @@ unsafe fn descend_with<L: Lanes, C: Source, E: Source, const D: usize>(
     let above = sides.above.of(piece);
     // SAFETY: as `kernels` says.
     unsafe {
-        let (one, beta) = (L::splat(1.0), L::splat(beta));
+        let beta = L::splat(beta);
         for step in piece.steps.clone().rev() {
             let at = step * LANES;
-            let d = L::load(v.pivot.add(at));
-            let inverse = L::div(one, d);
+            let (inverse, d) = v.pivots::<L>(step);
             let p = L::add(L::mul(d, L::load(v.r.add(at))), L::mul(beta, L::load(v.p.add(at))));
             L::store(v.p.add(at), p);
             let mut acc = p;
@@ -327,11 +305,10 @@ unsafe fn ascend_with<L: Lanes, C: Source, E: Source, const D: usize>(
     let below = sides.below.of(piece);
     // SAFETY: as `kernels` says; both sums of this piece are this member's.
     unsafe {
-        let (one, mut pq, mut rr) = (L::splat(1.0), L::splat(0.0), L::splat(0.0));
+        let (mut pq, mut rr) = (L::splat(0.0), L::splat(0.0));
         for step in piece.steps.clone() {
             let at = step * LANES;
-            let d = L::load(v.pivot.add(at));
-            let inverse = L::div(one, d);
+            let (inverse, d) = v.pivots::<L>(step);
             let (p, t) = (L::load(v.p.add(at)), L::load(v.t.add(at)));
             let e = sides.diagonal.entry::<L>(step, 0);
             let mut acc = L::add(p, L::mul(L::sub(e, L::add(d, d)), t));
@@ -370,7 +347,8 @@ unsafe fn step_with<L: Lanes, const D: usize>(
             L::store(x.add(at), L::add(L::load(x.add(at)), L::mul(alpha, t)));
             let new = L::sub(L::load(r.add(at)), L::mul(alpha, L::add(t, w)));
             L::store(r.add(at), new);
-            sum = L::add(sum, L::mul(L::load(v.pivot.add(at)), L::mul(new, new)));
+            let (_, d) = v.pivots::<L>(step);
+            sum = L::add(sum, L::mul(d, L::mul(new, new)));
         }
         *sums.add(piece.number) = total::<L>(sum);
     }

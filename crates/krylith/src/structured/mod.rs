@@ -49,9 +49,8 @@
 //!
 //! // The same iterates without a product.
 //! let mut cg = EisenstatCg::new(&space, &a, &ic0).expect("a star of reach 1 leaves A's triangles alone")?;
-//! cg.set(&space, &ic0)?;
 //! let mut y = a.vector();
-//! let trick = cg.solve((&space, &a), &b, &mut y, &mut stop, &mut ())?;
+//! let trick = cg.solve((&space, &a, &ic0), &b, &mut y, &mut stop, &mut ())?;
 //! assert_eq!(usual.iterations, trick.iterations);
 //!
 //! let mut answer = vec![0.0; grid.points()];
