@@ -50,6 +50,8 @@ pub(crate) struct Layout {
     gap: usize,
     /// Which lanes of a step are points.
     pub(super) real: Vec<u8>,
+    /// Where units are cut into pieces, relative to their start, from 0 to their end.
+    pub(super) cuts: Vec<usize>,
 }
 
 /// A run of steps of one unit.
@@ -120,8 +122,19 @@ impl Layout {
         let steps = nz.checked_mul(sheet).map(|steps| steps + 2 * first).ok_or(LayoutError::TooLarge)?;
         // Room for eight blocks of eight lanes a step, whatever is stored there.
         steps.checked_mul(1 << 20).ok_or(LayoutError::TooLarge)?;
-        let mut layout = Layout { grid, lag, pitch, sheet, first, steps, groups, gap, real: Vec::new() };
-        layout.real = vec![0; steps];
+        let mut layout = Layout {
+            grid,
+            lag,
+            pitch,
+            sheet,
+            first,
+            steps,
+            groups,
+            gap,
+            real: vec![0; steps],
+            cuts: Vec::new(),
+        };
+        layout.cuts = layout.find_cuts();
         for z in 0..nz {
             for y in 0..ny {
                 let (step, lane) = layout.place([0, y, z]);
@@ -192,26 +205,14 @@ impl Layout {
         }
     }
 
-    /// Where a piece that begins at a step of a unit ends.
-    fn cut_after(&self, from: usize) -> usize {
-        let next = (from / STEPS_A_PIECE + 1) * STEPS_A_PIECE;
-        let special = [self.pitch, self.last_cut(), self.unit_steps()];
-        special.into_iter().filter(|&cut| cut > from).fold(next.min(self.unit_steps()), usize::min)
-    }
-
-    /// Where a piece that ends at a step of a unit begins.
-    fn cut_before(&self, to: usize) -> usize {
-        let last = (to - 1) / STEPS_A_PIECE * STEPS_A_PIECE;
-        [self.pitch, self.last_cut()].into_iter().filter(|&cut| cut < to).fold(last, usize::max)
-    }
-
-    /// Pieces of a unit.
-    fn pieces_a_unit(&self) -> usize {
-        let (mut at, mut count) = (0, 0);
-        while at < self.unit_steps() {
-            (at, count) = (self.cut_after(at), count + 1);
-        }
-        count
+    /// Where units are cut: at multiples of [`STEPS_A_PIECE`], where the second group begins and where the groups end.
+    fn find_cuts(&self) -> Vec<usize> {
+        let end = self.unit_steps();
+        let special = [self.pitch, self.last_cut(), end].into_iter().filter(|&cut| cut <= end);
+        let mut cuts: Vec<usize> = (0..end).step_by(STEPS_A_PIECE).chain(special).collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        cuts
     }
 
     /// All pieces.
@@ -219,39 +220,26 @@ impl Layout {
         self.units() * self.pieces_a_unit()
     }
 
-    fn piece(&self, unit: usize, number: usize, from: usize, to: usize) -> Piece {
-        let start = self.unit_start(unit);
+    /// Pieces of a unit.
+    pub(super) fn pieces_a_unit(&self) -> usize {
+        self.cuts.len() - 1
+    }
+
+    /// Piece `k` of a unit.
+    pub(super) fn piece(&self, unit: usize, k: usize) -> Piece {
+        let (start, from) = (self.unit_start(unit), self.cuts[k]);
         Piece {
-            number,
+            number: unit * self.pieces_a_unit() + k,
             z: if self.is_flat() { 0 } else { unit },
-            steps: start + from..start + to,
+            steps: start + from..start + self.cuts[k + 1],
             before: self.is_flat() || from >= self.pitch,
             after: from < self.last_cut(),
         }
     }
 
-    /// The pieces of a unit: cut at multiples of [`STEPS_A_PIECE`], where the second group begins and where the groups end.
+    /// The pieces of a unit.
     pub(super) fn pieces_of(&self, unit: usize) -> impl Iterator<Item = Piece> {
-        let (mut at, end) = (0, self.unit_steps());
-        let mut number = unit * self.pieces_a_unit();
-        std::iter::from_fn(move || {
-            let from = (at < end).then_some(at)?;
-            at = self.cut_after(from);
-            number += 1;
-            Some(self.piece(unit, number - 1, from, at))
-        })
-    }
-
-    /// The same pieces, the last one first.
-    pub(super) fn pieces_back(&self, unit: usize) -> impl Iterator<Item = Piece> {
-        let mut at = self.unit_steps();
-        let mut number = (unit + 1) * self.pieces_a_unit();
-        std::iter::from_fn(move || {
-            let to = (at > 0).then_some(at)?;
-            at = self.cut_before(to);
-            number -= 1;
-            Some(self.piece(unit, number, at, to))
-        })
+        (0..self.pieces_a_unit()).map(move |k| self.piece(unit, k))
     }
 
     /// How many steps the unit before must be ahead of a step for the lower neighbours of that step to be there.
@@ -394,9 +382,6 @@ mod tests {
             let reaches = Reaches::new(&layout, stencil.lower());
             for unit in 0..layout.units() {
                 let pieces: Vec<Piece> = layout.pieces_of(unit).collect();
-                let mut back: Vec<Piece> = layout.pieces_back(unit).collect();
-                back.reverse();
-                assert_eq!(pieces, back);
                 assert!(pieces.windows(2).all(|p| p[0].steps.end == p[1].steps.start));
                 let (start, len) = (layout.unit_start(unit), layout.unit_steps());
                 assert_eq!((pieces[0].steps.start, pieces.last().unwrap().steps.end), (start, start + len));

@@ -215,7 +215,7 @@ impl StencilMatrix {
         let units = if self.layout.grid.extents()[2] > 1 { "planes" } else { "groups of eight lines" };
         match threads {
             1 => "sequential: one thread".into(),
-            _ => format!("pipelined: {} {units}, one after the other to each thread", self.layout.units()),
+            _ => format!("pipelined: {} {units}, a part of each to every thread", self.layout.units()),
         }
     }
 

@@ -1,12 +1,14 @@
 //! How a team goes through the units of a layout: block-to-block waiting on progress counters.
 //!
-//! Unit u (a plane; in two dimensions a group of lines) is computed by member u mod size, piece after piece in the order of steps.
-//! Before a piece it waits until the unit before is so many steps ahead that all lower neighbours are there; that one has waited
-//! for the one before it, so nobody needs to look further. Dependencies go from a unit to the one before only: there is no cycle
-//! to wait in. The backward sweep is the same seen from the other end.
+//! The steps of every unit (a plane; in two dimensions a group of lines) are divided into consecutive parts, one a member, the same
+//! in all units: a member needs mostly what it computed itself, in this unit and in the one before. It enters its part of a unit when
+//! the member of the part before has finished that one. Near the end of its part it may need the unit before further than its own part
+//! goes, and waits for the member there, who has waited for those in between. Both lead to a part before, or a unit before: there
+//! is no cycle to wait in. The backward sweep is the same seen from the other end.
 
 use super::layout::{Layout, Piece};
 use super::stencil::{Offset, Stencil};
+use crate::matrix::share;
 use crate::team::{Member, Progress};
 
 /// In which direction units and their steps are taken.
@@ -69,28 +71,35 @@ impl Pipeline {
         mut piece: impl FnMut(&Piece),
     ) {
         let (units, len) = (layout.units(), layout.unit_steps());
+        let (rank, size, pieces) = (member.rank(), member.size(), layout.pieces_a_unit());
         let base = counters.base + run * counters.counts;
-        let ahead = if direction == Direction::Up { self.lower } else { self.upper };
-        for turn in (member.rank()..units).step_by(member.size()) {
-            let unit = if direction == Direction::Up { turn } else { units - 1 - turn };
-            let start = layout.unit_start(unit);
-            let mut one = |p: &Piece| {
-                // Steps of this unit that are done after this piece.
-                let done = match direction {
-                    Direction::Up => p.steps.end - start,
-                    Direction::Down => start + len - p.steps.start,
-                };
-                if turn > 0 && member.size() > 1 {
-                    let need = (done - 1 + ahead).min(len);
-                    let owner = (turn - 1) % member.size();
-                    member.wait_for(counters.progress, owner, base + (turn - 1) * len + need);
+        let up = direction == Direction::Up;
+        let ahead = if up { self.lower } else { self.upper };
+        // Parts, pieces and steps are counted in the direction of the sweep.
+        let of_part = |part: usize| if up { part } else { size - 1 - part };
+        let done_before = |k: usize| if up { layout.cuts[k] } else { len - layout.cuts[pieces - k] };
+        let part = of_part(rank);
+        let own = share(pieces, part, size);
+        let end = done_before(own.end);
+        for turn in 0..units {
+            let unit = if up { turn } else { units - 1 - turn };
+            if part > 0 {
+                let before = base + turn * len + done_before(own.start);
+                member.wait_for(counters.progress, of_part(part - 1), before);
+            }
+            for k in own.clone() {
+                let done = done_before(k + 1);
+                let need = (done - 1 + ahead).min(len);
+                if turn > 0 && need > end {
+                    let there = (part + 1..size).find(|&p| done_before(share(pieces, p, size).end) >= need);
+                    let there = of_part(there.expect("the last part ends with the unit"));
+                    member.wait_for(counters.progress, there, base + (turn - 1) * len + need);
                 }
-                piece(p);
-                counters.progress.announce(member.rank(), base + turn * len + done);
-            };
-            match direction {
-                Direction::Up => layout.pieces_of(unit).for_each(|p| one(&p)),
-                Direction::Down => layout.pieces_back(unit).for_each(|p| one(&p)),
+                piece(&layout.piece(unit, if up { k } else { pieces - 1 - k }));
+                counters.progress.announce(rank, base + turn * len + done);
+            }
+            if own.is_empty() {
+                counters.progress.announce(rank, base + turn * len + done_before(own.start));
             }
         }
     }
