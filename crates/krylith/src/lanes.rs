@@ -86,6 +86,10 @@ pub(crate) trait Lanes: Copy {
         unsafe { Self::add(Self::load_some_narrow(of_a, a), Self::load_some_narrow(of_b, b)) }
     }
 
+    /// Asks for the cache line at an address, which need not exist.
+    #[inline(always)]
+    fn prefetch<T>(_: *const T) {}
+
     /// Eight numbers to memory, rounded to the nearest narrow ones.
     ///
     /// # Safety
@@ -268,6 +272,12 @@ mod x86 {
         type Pack = __m512d;
 
         #[inline(always)]
+        fn prefetch<T>(at: *const T) {
+            // SAFETY: a hint: nothing is read; every processor of this kind has it.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+        }
+
+        #[inline(always)]
         unsafe fn load(from: *const f64) -> __m512d {
             // SAFETY: by the caller's promise.
             unsafe { _mm512_loadu_pd(from) }
@@ -382,6 +392,12 @@ mod x86 {
 
     impl Lanes for Avx2 {
         type Pack = (__m256d, __m256d);
+
+        #[inline(always)]
+        fn prefetch<T>(at: *const T) {
+            // SAFETY: a hint: nothing is read; every processor of this kind has it.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+        }
 
         #[inline(always)]
         unsafe fn load(from: *const f64) -> Self::Pack {

@@ -279,6 +279,7 @@ unsafe fn descend_with<L: Lanes, C: Source, E: Source, const D: usize>(
     unsafe {
         let beta = L::splat(beta);
         for step in piece.steps.clone().rev() {
+            sides.upper.prefetch::<L, true>(step);
             let at = step * LANES;
             let (inverse, d) = v.pivots::<L>(step);
             let p = L::add(L::mul(d, L::load(v.r.add(at))), L::mul(beta, L::load(v.p.add(at))));
@@ -307,6 +308,7 @@ unsafe fn ascend_with<L: Lanes, C: Source, E: Source, const D: usize>(
     unsafe {
         let (mut pq, mut rr) = (L::splat(0.0), L::splat(0.0));
         for step in piece.steps.clone() {
+            sides.lower.prefetch::<L, false>(step);
             let at = step * LANES;
             let (inverse, d) = v.pivots::<L>(step);
             let (p, t) = (L::load(v.p.add(at)), L::load(v.t.add(at)));

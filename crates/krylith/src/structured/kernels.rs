@@ -35,7 +35,16 @@ pub(super) trait Source: Copy {
     /// # Safety
     /// As above, and the reach is one for this step.
     unsafe fn entry_at<L: Lanes>(self, step: usize, reach: &Reach, entry: usize) -> L::Pack;
+
+    /// Asks for the entries of a step a little after this one, or with `DOWN` before it, which need not exist: while a sweep waits
+    /// for the step before, memory need not.
+    #[inline(always)]
+    fn prefetch<L: Lanes, const DOWN: bool>(self, _step: usize) {}
 }
+
+/// Bytes, and at most steps, that coefficients are asked for ahead of their use.
+const BYTES_AHEAD: usize = 4096;
+const STEPS_AHEAD: usize = 8;
 
 /// All of them in memory, `width` a step.
 pub(super) struct Stored<S> {
@@ -68,6 +77,17 @@ impl<S: Access> Source for Stored<S> {
         let from = self.values.wrapping_add((step * self.width + entry) * LANES);
         // SAFETY: by the caller's promise.
         unsafe { neighbour::<L, S>(from, self.width, reach) }
+    }
+
+    #[inline(always)]
+    fn prefetch<L: Lanes, const DOWN: bool>(self, step: usize) {
+        let bytes = self.width * LANES * size_of::<S>();
+        let ahead = (BYTES_AHEAD / bytes.max(1)).clamp(1, STEPS_AHEAD);
+        let step = if DOWN { step.wrapping_sub(ahead) } else { step + ahead };
+        let first = self.values.wrapping_byte_add(step.wrapping_mul(bytes));
+        for line in (0..bytes).step_by(64) {
+            L::prefetch(first.wrapping_byte_add(line));
+        }
     }
 }
 
@@ -250,6 +270,8 @@ pub(super) unsafe fn multiply_with<L: Lanes, C: Source, E: Source, const D: usiz
     for step in piece.steps.clone() {
         // SAFETY: as the module says.
         unsafe {
+            a.lower.prefetch::<L, false>(step);
+            a.upper.prefetch::<L, false>(step);
             let mut acc = [L::splat(0.0); D];
             for reach in below {
                 block::<L, C, D, false>(a.lower, reach, step, x, &mut acc);
@@ -281,6 +303,7 @@ pub(super) unsafe fn forward_with<L: Lanes, C: Source, E: Source, const D: usize
     for step in piece.steps.clone() {
         // SAFETY: as the module says.
         unsafe {
+            m.lower.prefetch::<L, false>(step);
             let mut acc = load::<L, D>(x, step);
             for reach in below {
                 block::<L, C, D, true>(m.lower, reach, step, w, &mut acc);
@@ -304,6 +327,7 @@ pub(super) unsafe fn backward_with<L: Lanes, C: Source, E: Source, const D: usiz
     for step in piece.steps.clone().rev() {
         // SAFETY: as the module says.
         unsafe {
+            m.upper.prefetch::<L, true>(step);
             let mut acc = [L::splat(0.0); D];
             for reach in above.iter().rev() {
                 block::<L, C, D, false>(m.upper, reach, step, z, &mut acc);
