@@ -90,7 +90,8 @@ fn the_last_resort_cannot_fail() {
 fn fill_beyond_the_limit_is_refused_with_its_size() {
     let a = problem("poisson3d:20");
     let b = right_hand_side(a.nrows());
-    let ic = |k| Solver::new().method(Method::Cg).preconditioner(Preconditioning::Ic(k));
+    let on_grid = |k| Solver::new().method(Method::Cg).preconditioner(Preconditioning::Ic(k));
+    let ic = |k| on_grid(k).layout(Layout::Slices);
     let mut iterations = usize::MAX;
     for k in 0..=5 {
         let report = ic(k).layout(Layout::Rows).solve(&a, &b).unwrap().report;
@@ -107,6 +108,17 @@ fn fill_beyond_the_limit_is_refused_with_its_size() {
         assert!(ic(k).max_factor_bytes(bytes as u64).solve(&a, &b).is_ok());
     }
     assert!(iterations <= 8, "{iterations}");
+    for k in 0..=1 {
+        let report = on_grid(k).solve(&a, &b).unwrap().report;
+        assert!(report.layout.starts_with("structured"), "{}", report.layout);
+        let bytes = report.preconditioner_bytes as u64;
+        let refused = on_grid(k).max_factor_bytes(bytes - 1).solve(&a, &b);
+        let Err(SolveError::Setup(SetupError::MemoryLimit { predicted, .. })) = refused else {
+            panic!("{refused:?}")
+        };
+        assert_eq!(predicted, bytes);
+        assert!(on_grid(k).max_factor_bytes(bytes).solve(&a, &b).is_ok());
+    }
     let refused = ic(usize::MAX).max_factor_bytes(1 << 20).solve(&a, &b);
     assert!(matches!(refused, Err(SolveError::Setup(SetupError::MemoryLimit { .. }))));
 }

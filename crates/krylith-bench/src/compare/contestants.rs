@@ -33,8 +33,8 @@ const PEERS: &[Peer] = &[
     Peer {
         name: "krylith",
         driver: Driver::Own,
-        definite: &["cg+ic0", "cg+ic0+mixed", "cg+ic(1)+mixed", "cg+mic(1,0.98)+mixed"],
-        general: &["bicgstab+ilu0", "gmres+ilu0", "bicgstab+ilu(1)+mixed", "bicgstab+milu(0,0.97)+mixed"],
+        definite: &["cg+ic0", "cg+mic(0,0.98)", "cg+ic(1)+mixed", "cg+mic(1,0.98)+mixed"],
+        general: &["bicgstab+ilu0", "gmres+ilu0", "bicgstab+ilu(1)+mixed", "bicgstab+milu(0,0.97)"],
         kernels: Some(["cg+ic0", "bicgstab+ilu0"]),
         install: "",
     },

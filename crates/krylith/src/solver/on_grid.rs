@@ -31,6 +31,8 @@ pub(super) struct OnGrid {
     pub(super) workspace: Iterating,
     pub(super) b: Vec<f64>,
     pub(super) x: Vec<f64>,
+    /// Eisenstat's trick was left for a factor that is kept while A changes.
+    left_trick: bool,
 }
 
 /// A method with its workspace: where the factor has A's triangles, conjugate gradients without a product.
@@ -165,7 +167,7 @@ impl OnGrid {
             predicted: held,
             held,
         };
-        Ok((Engine::Grid(Box::new(OnGrid { a, m, workspace, b, x })), told))
+        Ok((Engine::Grid(Box::new(OnGrid { a, m, workspace, b, x, left_trick: false })), told))
     }
 
     pub(super) fn refactor(
@@ -174,14 +176,23 @@ impl OnGrid {
         matrix: &Csr<f64>,
         shift: f64,
     ) -> Result<(), SetupError> {
+        self.a.require(matrix)?;
         self.m.release();
         self.a.set(space, matrix)?;
-        self.m.refactor(space, &self.a, shift)
+        self.m.refactor(space, &self.a, shift)?;
+        if let (true, AnyStencil::Wide(m)) = (self.left_trick, &self.m)
+            && let Some(built) = EisenstatCg::new(space, &self.a, m)
+        {
+            self.workspace = Iterating::Eisenstat(Box::new(built?));
+            self.left_trick = false;
+        }
+        Ok(())
     }
 
     /// Another method with the same M.
     pub(super) fn change_method(&mut self, space: &Space, method: Method) -> Result<(), SolveError> {
         self.workspace = Iterating::new(method, System { space, a: &self.a, m: &self.m })?;
+        self.left_trick = false;
         Ok(())
     }
 
@@ -194,8 +205,21 @@ impl OnGrid {
         x: &[f64],
     ) -> Result<(), SolveError> {
         self.a.set(space, a)?;
+        self.leave_trick(space)?;
         self.a.gather(space, b, &mut self.b)?;
         self.a.gather(space, x, &mut self.x)?;
+        Ok(())
+    }
+
+    /// With a factor that is kept while A changes, M has other triangles than A: the usual way until the next factor.
+    fn leave_trick(&mut self, space: &Space) -> Result<(), SolveError> {
+        if let (Iterating::Eisenstat(_), AnyStencil::Wide(m)) = (&self.workspace, &self.m)
+            && !m.has_triangles_of(&self.a)
+        {
+            let system = System { space, a: &self.a, m: &self.m };
+            self.workspace = Iterating::Usual(Box::new(Workspace::new(Method::Cg, system)?));
+            self.left_trick = true;
+        }
         Ok(())
     }
 

@@ -81,7 +81,8 @@ impl EisenstatCg {
         8 * self.sums.len()
     }
 
-    /// Improves the guess in `x` until the criterion or the observer ends it, or the method breaks down. Allocates nothing.
+    /// Improves the guess in `x` until the criterion or the observer ends it, or the method breaks down. Allocates nothing. An error if
+    /// A's coefficients are no longer those that were factored: the trick needs L and U of both to be the same.
     pub fn solve(
         &mut self,
         (space, a, m): (&Threads<f64>, &StencilMatrix, &StencilFactor<f64>),
@@ -90,7 +91,16 @@ impl EisenstatCg {
         stop: &mut impl StoppingCriterion<f64>,
         observer: &mut impl Observer<f64>,
     ) -> Result<Finish<f64>, BackendError> {
-        require_same("the factor and the layout", &m.inverse().len(), &self.r.len())?;
+        m.require_ready()?;
+        if !Arc::ptr_eq(&a.layout, &self.layout) || !Arc::ptr_eq(m.layout(), &self.layout) || a.dof > 1 {
+            return Err(BackendError::Failed { what: "the workspace is that of another layout".into() });
+        }
+        if !m.has_triangles_of(a) {
+            let what = "Eisenstat's trick with a factor whose triangles are not those of A";
+            return Err(BackendError::Unsupported { what });
+        }
+        require_same("b and the layout", &b.len(), &self.r.len())?;
+        require_same("x and the layout", &x.len(), &self.r.len())?;
         let inverse = Stored { values: m.inverse().as_ptr(), width: 1 };
         with_sides!(a, sides => self.iterate(space, a, sides, inverse, b, x, stop, observer))
     }
@@ -122,9 +132,6 @@ impl EisenstatCg {
         let mut rho = self.advance(space, inverse, 0.0, x);
         let mut beta = 0.0;
         loop {
-            if let Some(status) = not_positive(rho, Status::IndefinitePreconditioner) {
-                return Ok(finish(&now, status));
-            }
             // p = D r̂ + β p;  t = (D + U)⁻¹ p;  w = (D + L)⁻¹ (p + (E − 2D) t)
             let [pq, square] = self.sweep(space, &sides, inverse, beta);
             if now.index > 0 {
@@ -132,6 +139,9 @@ impl EisenstatCg {
                 if let Some(status) = judge(&now, stop, observer) {
                     return Ok(finish(&now, status));
                 }
+            }
+            if let Some(status) = not_positive(rho, Status::IndefinitePreconditioner) {
+                return Ok(finish(&now, status));
             }
             if let Some(status) = not_positive(pq, Status::IndefiniteOperator) {
                 return Ok(finish(&now, status));
@@ -155,7 +165,7 @@ impl EisenstatCg {
         sides: &Sides<'_, C, E>,
         diagonal: Stored<f64>,
     ) {
-        let counters = self.scratch.begin(&self.layout, 1);
+        let counters = self.scratch.begin(&self.layout, 1, space.threads());
         let (layout, pipeline) = (&*self.layout, self.pipeline);
         let (t, r) = (&self.t, Vector::new(&mut self.r));
         let Sides { lower, upper, below, above, .. } = *sides;
@@ -177,7 +187,7 @@ impl EisenstatCg {
         inverse: Stored<f64>,
         beta: f64,
     ) -> [f64; 2] {
-        let counters = self.scratch.begin(&self.layout, 2);
+        let counters = self.scratch.begin(&self.layout, 2, space.threads());
         let (layout, pipeline) = (&*self.layout, self.pipeline);
         let pieces = layout.pieces();
         let sums = Vector::new(&mut self.sums);

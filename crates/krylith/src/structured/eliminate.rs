@@ -9,6 +9,8 @@
 //! What falls on no offset of the stencil is dropped or, times ω, subtracted from the diagonal (one unknown a point). Which l + u
 //! falls where is a list made once from the stencil. L stays undivided: M = (D + L) D⁻¹ (D + U).
 //!
+//! A number in A that is not finite makes a bad pivot of its row; since zeros times it are not finite either, of a row near it as well.
+//!
 //! Blocks are inverted without pivoting, as eliminating unknown by unknown does; a pivot below 10⁻¹⁴ of its row is a bad one.
 #![allow(unsafe_code)]
 #![allow(
@@ -160,9 +162,14 @@ pub(super) unsafe fn eliminate_with<L: Lanes, C: Source, E: Source, S: Access, c
             let lower = f.lower.add(step * nl * squared * LANES);
             let upper = f.upper.add(step * nu * squared * LANES);
             let mut largest = [[0.0; LANES]; D];
-            take_over::<L, C, S, D>(task.a.lower, task.of_a[0], step, lower, &mut largest);
-            take_over::<L, C, S, D>(task.a.upper, task.of_a[1], step, upper, &mut largest);
+            let mut zero = [L::splat(0.0); D];
+            take_over::<L, C, S, D>(task.a.lower, task.of_a[0], step, lower, &mut largest, &mut zero);
+            take_over::<L, C, S, D>(task.a.upper, task.of_a[1], step, upper, &mut largest, &mut zero);
             let mut centre = block::<L, D>(Here { source: task.a.diagonal, step, first: 0 });
+            // What is not finite in the row becomes a pivot that is none.
+            for r in 0..D {
+                centre[r][r] = L::add(centre[r][r], zero[r]);
+            }
             let size = begin::<L, C, E, D>(task, &mut centre, &mut largest);
             for reach in below {
                 let source = Stored { values: f.lower.cast_const(), width: nl * squared };
@@ -212,9 +219,14 @@ pub(super) unsafe fn eliminate_diagonal_with<L: Lanes, C: Source, E: Source, con
         // SAFETY: as above.
         unsafe {
             let mut largest = [[0.0; LANES]; D];
-            measure::<L, C, D>(task.a.lower, f.counts[0], step, &mut largest);
-            measure::<L, C, D>(task.a.upper, f.counts[1], step, &mut largest);
+            let mut zero = [L::splat(0.0); D];
+            measure::<L, C, D>(task.a.lower, f.counts[0], step, &mut largest, &mut zero);
+            measure::<L, C, D>(task.a.upper, f.counts[1], step, &mut largest, &mut zero);
             let mut centre = block::<L, D>(Here { source: task.a.diagonal, step, first: 0 });
+            // What is not finite in the row becomes a pivot that is none.
+            for r in 0..D {
+                centre[r][r] = L::add(centre[r][r], zero[r]);
+            }
             let size = begin::<L, C, E, D>(task, &mut centre, &mut largest);
             for reach in below {
                 let own = Here { source: task.a.lower, step, first: reach.index * squared };
@@ -246,7 +258,7 @@ unsafe fn block<L: Lanes, const D: usize>(entries: impl Entries<L>) -> Block<L, 
     }
 }
 
-/// Copies the blocks that A has, sets the others to zero, and looks for the largest entries of each row.
+/// Copies the blocks that A has, sets the others to zero, and looks for the largest entries of each row; zero times all of them.
 #[inline(always)]
 unsafe fn take_over<L: Lanes, C: Source, S: Access, const D: usize>(
     a: C,
@@ -254,6 +266,7 @@ unsafe fn take_over<L: Lanes, C: Source, S: Access, const D: usize>(
     step: usize,
     to: *mut S,
     largest: &mut Rows<D>,
+    zero: &mut [L::Pack; D],
 ) {
     for (o, there) in of_a.iter().enumerate() {
         for entry in 0..D * D {
@@ -265,22 +278,28 @@ unsafe fn take_over<L: Lanes, C: Source, S: Access, const D: usize>(
                 };
                 S::store::<L>(to.add((o * D * D + entry) * LANES), value);
                 grow::<L>(&mut largest[entry % D], value);
+                zero[entry % D] = L::add(zero[entry % D], L::mul(value, L::splat(0.0)));
             }
         }
     }
 }
 
-/// Looks for the largest entries of each row.
+/// Looks for the largest entries of each row; zero times all of them.
 #[inline(always)]
 unsafe fn measure<L: Lanes, C: Source, const D: usize>(
     a: C,
     count: usize,
     step: usize,
     largest: &mut Rows<D>,
+    zero: &mut [L::Pack; D],
 ) {
     for entry in 0..count * D * D {
         // SAFETY: as the module says.
-        unsafe { grow::<L>(&mut largest[entry % D], a.entry::<L>(step, entry)) };
+        unsafe {
+            let value = a.entry::<L>(step, entry);
+            grow::<L>(&mut largest[entry % D], value);
+            zero[entry % D] = L::add(zero[entry % D], L::mul(value, L::splat(0.0)));
+        }
     }
 }
 

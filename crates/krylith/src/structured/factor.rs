@@ -1,7 +1,8 @@
 //! Incomplete factors of stencil matrices: M = (D + L) D⁻¹ (D + U) on the stencil of A or one with fill.
 //!
 //! The preconditioners are those of `precond`: IC(0), ILU(0), IC(k) and ILU(k) as a wider stencil, modified and diagonal-only ones,
-//! equal up to rounding. Where elimination changes the diagonal alone (5- and 7-point stars, and always for the diagonal-only ones) and a
+//! equal up to rounding. Of a Cholesky factor both triangles are computed, from both of A's; by rows the upper one is not read, so the two
+//! differ for values that are not symmetric. Where elimination changes the diagonal alone (5- and 7-point stars, and always for the diagonal-only ones) and a
 //! point has one unknown, L and U are A's own coefficients and not stored again.
 //!
 //! Bytes of both sweeps: 8 an entry off the diagonal (4 in `f32`), 16 dof² a point for D⁻¹, and 40 a row.
@@ -20,7 +21,7 @@ use crate::operator::LinearOperator;
 use crate::precond::{Form, Kind};
 use crate::space::{Threads, require_same};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The factor, its triangles stored in `S`.
 #[derive(Debug)]
@@ -40,6 +41,10 @@ pub struct StencilFactor<S = f64> {
     steps: Steps,
     pipeline: Pipeline,
     shift: f64,
+    /// There is a factor.
+    ready: bool,
+    /// Places of the lower and the upper offsets that A does not have.
+    missing: [usize; 2],
     refactoring: PipelineScratch,
 }
 
@@ -130,6 +135,8 @@ impl<S: Stored> StencilFactor<S> {
             steps,
             stencil,
             shift: 0.0,
+            ready: false,
+            missing: a.missing(),
             refactoring: PipelineScratch::new(threads),
         })
     }
@@ -142,21 +149,28 @@ impl<S: Stored> StencilFactor<S> {
     /// Lets go of A's coefficients, so that new ones can take their place without a copy. There is no factor until the next
     /// [`refactor`](Self::refactor).
     pub fn release(&mut self) {
+        self.ready = false;
         if let Triangles::OfA(values) = &mut self.triangles {
             *values = None;
         }
     }
 
-    /// The factor of a matrix on the same stencil and layout, in place; allocates nothing.
+    /// The factor of a matrix on the same stencil and layout, in place; allocates nothing unless the team is larger than was said. After
+    /// an error there is no factor.
     pub fn refactor(&mut self, space: &Threads<f64>, a: &StencilMatrix) -> Result<(), SetupError> {
         if !Arc::ptr_eq(&a.layout, &self.layout) || a.stencil != self.a_stencil || a.dof != self.dof {
             return Err(SetupError::PatternChanged);
         }
+        if !a.present.is_empty() && self.stencil != self.a_stencil {
+            return Err(SetupError::PatternChanged);
+        }
+        self.ready = false;
         let bad = AtomicUsize::new(usize::MAX);
         with_sides!(a, sides => self.eliminate(space, a, sides, &bad));
         if let Triangles::OfA(values) = &mut self.triangles {
             *values = Some(Arc::clone(&a.values));
         }
+        self.ready = bad.load(Ordering::Relaxed) == usize::MAX;
         match bad.into_inner() {
             usize::MAX => Ok(()),
             row => Err(SetupError::BadPivot { row, value: self.pivot_at(row) }),
@@ -184,7 +198,7 @@ impl<S: Stored> StencilFactor<S> {
             shift: self.shift,
             bad,
         };
-        let counters = self.refactoring.begin(layout, 1);
+        let counters = self.refactoring.begin(layout, 1, space.threads());
         let pipeline = self.pipeline;
         let go = |run: &(dyn Fn(&Piece) + Sync)| {
             space.team().run(|member| pipeline.go(&member, layout, Direction::Up, counters, 0, run));
@@ -221,9 +235,10 @@ impl<S: Stored> StencilFactor<S> {
         let squared = self.dof * self.dof;
         let blocks = |offsets: &[Offset]| offsets.iter().map(inside).sum::<usize>() * squared;
         let points = self.layout.grid.points();
+        let [below, above] = self.missing.map(|count| count * squared);
         match self.form.kind {
-            Kind::Cholesky => blocks(self.stencil.lower()) + points * self.dof * (self.dof + 1) / 2,
-            Kind::Lu => blocks(self.stencil.offsets()),
+            Kind::Cholesky => blocks(self.stencil.lower()) - below + points * self.dof * (self.dof + 1) / 2,
+            Kind::Lu => blocks(self.stencil.offsets()) - below - above,
         }
     }
 
@@ -234,6 +249,18 @@ impl<S: Stored> StencilFactor<S> {
             Triangles::OfA(_) => 0,
         };
         own + size_of_val(self.inverse.as_slice())
+    }
+
+    pub(super) fn require_ready(&self) -> Result<(), BackendError> {
+        match self.ready {
+            true => Ok(()),
+            false => Err(BackendError::Failed { what: "there is no factor".into() }),
+        }
+    }
+
+    /// Whether L and U are the coefficients that A has now.
+    pub fn has_triangles_of(&self, a: &StencilMatrix) -> bool {
+        matches!(&self.triangles, Triangles::OfA(Some(values)) if Arc::ptr_eq(values, &a.values))
     }
 
     /// D⁻¹, zero where there is no point.
@@ -264,7 +291,7 @@ impl<S: Stored> StencilFactor<S> {
         scratch: &mut StencilScratch,
     ) {
         let (layout, dof, pipeline) = (&*self.layout, self.dof, self.pipeline);
-        let counters = scratch.pipeline.begin(layout, 2);
+        let counters = scratch.pipeline.begin(layout, 2, space.threads());
         let z = Vector::new(z);
         space.team().run(|member| {
             let sides = &sides;
@@ -303,6 +330,7 @@ impl<S: Stored> LinearOperator<Threads<f64>> for StencilFactor<S> {
         z: &mut Vec<f64>,
         scratch: &mut StencilScratch,
     ) -> Result<(), BackendError> {
+        self.require_ready()?;
         let n = self.domain();
         require_same("x and the factor", &x.len(), &n)?;
         require_same("z and the factor", &z.len(), &n)?;
@@ -332,9 +360,7 @@ impl<S: Stored> LinearOperator<Threads<f64>> for StencilFactor<S> {
                     self.sweep(space, Sides { lower, diagonal, upper, below, above }, x, z, scratch);
                 }
             },
-            Triangles::OfA(None) => {
-                return Err(BackendError::Failed { what: "the factor was never computed".into() });
-            }
+            Triangles::OfA(None) => unreachable!("a factor that is ready has its triangles"),
         }
         Ok(())
     }

@@ -120,8 +120,8 @@ impl Layout {
         }
         let first = pitch + gap;
         let steps = nz.checked_mul(sheet).map(|steps| steps + 2 * first).ok_or(LayoutError::TooLarge)?;
-        // Room for eight blocks of eight lanes a step, whatever is stored there.
-        steps.checked_mul(1 << 20).ok_or(LayoutError::TooLarge)?;
+        // The most bytes that a step can take: 343 offsets of 8 x 8 entries, eight lanes each.
+        steps.checked_mul(1 << 21).ok_or(LayoutError::TooLarge)?;
         let mut layout = Layout {
             grid,
             lag,

@@ -10,6 +10,7 @@
 //! Bytes of a product: 8 an entry and 16 a row, and the share of padding (see `layout`); with constant coefficients 1/8 an entry.
 #![allow(unsafe_code)]
 
+use super::convert::distances;
 use super::grid::Grid;
 use super::kernels::{self, Vector};
 use super::layout::{Layout, LayoutError, Reaches};
@@ -17,11 +18,10 @@ use super::stencil::{Offset, Stencil};
 use crate::error::{BackendError, MatrixError, SetupError};
 use crate::huge;
 use crate::lanes::LANES;
-use crate::matrix::{Csr, Parts};
+use crate::matrix::{Csr, Parts, Pattern};
 use crate::operator::LinearOperator;
-use crate::space::{Threads, fingerprint, require_same};
+use crate::space::{Threads, require_same};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The most unknowns a point.
 pub const MOST_UNKNOWNS: usize = 8;
@@ -60,10 +60,12 @@ pub struct StencilMatrix {
     /// Which points of a step have which offset, a byte each; empty if all have that could.
     pub(super) present: Vec<u8>,
     /// What each offset adds to the number of a point.
-    distances: Vec<isize>,
+    pub(super) distances: Vec<isize>,
     /// One entry of each offset, while looking whether all are equal.
-    samples: Vec<f64>,
-    fingerprint: Option<u64>,
+    pub(super) samples: Vec<f64>,
+    pub(super) fingerprint: Option<u64>,
+    /// Of the rows that values were taken from.
+    pub(super) source: Option<Arc<Pattern>>,
 }
 
 /// Coefficients.
@@ -210,6 +212,21 @@ impl StencilMatrix {
         self.layout.padding()
     }
 
+    /// Lower and upper places of the stencil in the grid that the matrix does not have.
+    pub(super) fn missing(&self) -> [usize; 2] {
+        if self.present.is_empty() {
+            return [0; 2];
+        }
+        let centre = self.stencil.centre();
+        let mut there = [0; 2];
+        for step in self.present.chunks(self.stencil.len()) {
+            let count = |side: &[u8]| side.iter().map(|lanes| lanes.count_ones() as usize).sum::<usize>();
+            there[0] += count(&step[..centre]);
+            there[1] += count(&step[centre + 1..]);
+        }
+        [self.places(self.stencil.lower()) - there[0], self.places(self.stencil.upper()) - there[1]]
+    }
+
     /// How sweeps are divided among threads.
     pub(crate) fn describe_schedule(&self, threads: usize) -> String {
         let units = if self.layout.grid.extents()[2] > 1 { "planes" } else { "groups of eight lines" };
@@ -235,10 +252,11 @@ impl StencilMatrix {
             distances: distances(&layout.grid, stencil),
             samples: vec![0.0; stencil.len()],
             fingerprint: None,
+            source: None,
         })
     }
 
-    fn room(&self) -> Values {
+    pub(super) fn room(&self) -> Values {
         let squared = self.dof * self.dof;
         let zeros = |count: usize| huge::zeros(self.layout.steps * count * squared * LANES);
         Values::Full {
@@ -246,124 +264,6 @@ impl StencilMatrix {
             diagonal: zeros(1),
             upper: zeros(self.stencil.upper().len()),
         }
-    }
-
-    /// Takes over the values of a matrix on the stencil. Allocates only the first time, and when coefficients that were constant
-    /// cease to be. Values that are here already, as a fingerprint of 64 bits tells, are left where they are.
-    pub fn set(&mut self, space: &Threads<f64>, matrix: &Csr<f64>) -> Result<(), SetupError> {
-        let rows = self.layout.grid.points() * self.dof;
-        if matrix.nrows() != rows || matrix.ncols() != rows {
-            return Err(SetupError::PatternChanged);
-        }
-        let fingerprint = fingerprint(space, matrix.values());
-        if self.fingerprint == Some(fingerprint) {
-            return Ok(());
-        }
-        self.fingerprint = None;
-        let complete = matrix.nnz() == self.places() * self.dof * self.dof;
-        if complete && self.dof == 1 && self.set_constant(space, matrix) {
-            self.fingerprint = Some(fingerprint);
-            return Ok(());
-        }
-        // A factor that still reads the old values keeps them.
-        if self.is_constant() || Arc::get_mut(&mut self.values).is_none() {
-            self.values = Arc::new(self.room());
-        }
-        if !complete && self.present.is_empty() {
-            self.present = vec![0; self.layout.steps * self.stencil.len()];
-        }
-        self.scatter_rows(space, matrix)?;
-        self.fingerprint = Some(fingerprint);
-        Ok(())
-    }
-
-    /// Blocks that stay in the grid.
-    pub(super) fn places(&self) -> usize {
-        let n = self.layout.grid.extents();
-        let inside =
-            |o: &Offset| (0..3).map(|a| n[a].saturating_sub(o[a].unsigned_abs() as usize)).product::<usize>();
-        self.stencil.offsets().iter().map(inside).sum()
-    }
-
-    /// One number an offset, if the entries of each are equal and finite; `false` leaves everything as it was.
-    fn set_constant(&mut self, space: &Threads<f64>, matrix: &Csr<f64>) -> bool {
-        let (layout, stencil) = (&*self.layout, &self.stencil);
-        let grid = layout.grid;
-        let n = grid.extents();
-        // A point from which the offset stays in the grid.
-        let sample = |o: &Offset| {
-            let point: [usize; 3] = std::array::from_fn(|a| if o[a] < 0 { n[a] - 1 } else { 0 });
-            let there = grid.at(point, *o)?;
-            Some(matrix.get(grid.number(point), grid.number(there)))
-        };
-        for (value, o) in self.samples.iter_mut().zip(stencil.offsets()) {
-            *value = sample(o).unwrap_or(0.0);
-        }
-        let (values, distances) = (&self.samples, &self.distances);
-        if !values.iter().all(|v| v.is_finite()) {
-            return false;
-        }
-        let same = AtomicBool::new(true);
-        space.team().run(|member| {
-            for number in member.part(grid.points(), 1024) {
-                if number % 1024 == 0 && !same.load(Ordering::Relaxed) {
-                    return;
-                }
-                let (columns, row) = matrix.row(number);
-                if !is_constant_row(&grid, stencil, distances, number, columns, row, values) {
-                    return same.store(false, Ordering::Relaxed);
-                }
-            }
-        });
-        if !same.into_inner() {
-            return false;
-        }
-        if let Some(Values::Constant { values: old, present }) = Arc::get_mut(&mut self.values)
-            && !present.is_empty()
-        {
-            old.copy_from_slice(values);
-            return true;
-        }
-        let (values, present) = (values.clone(), presence(space, layout, stencil));
-        self.values = Arc::new(Values::Constant { values, present });
-        true
-    }
-
-    fn scatter_rows(&mut self, space: &Threads<f64>, matrix: &Csr<f64>) -> Result<(), SetupError> {
-        let (layout, stencil, dof) = (&*self.layout, &self.stencil, self.dof);
-        let (grid, distances) = (layout.grid, &self.distances);
-        let values = Arc::get_mut(&mut self.values).expect("nobody else reads them");
-        let parts = values.parts(dof);
-        let present = Parts::new(&mut self.present);
-        let masked = !present.is_empty();
-        let wrong = AtomicBool::new(false);
-        space.team().run(|member| {
-            for unit in member.part(layout.units(), 1) {
-                layout.for_points(unit, |point, step, lane| {
-                    let number = grid.number(point);
-                    for r in 0..dof {
-                        let (columns, values) = matrix.row(number * dof + r);
-                        let mut index = 0;
-                        for (&column, &value) in columns.iter().zip(values) {
-                            let (target, c) = (column as usize / dof, column as usize % dof);
-                            let found = find(&grid, stencil, distances, point, number, target, index);
-                            let Some(offset) = found else { return wrong.store(true, Ordering::Relaxed) };
-                            index = offset;
-                            // SAFETY: every unit has one member, every point its own lane of a step; a byte of `present`
-                            // belongs to a step, and so to one member.
-                            unsafe {
-                                parts.write(stencil, step, lane, offset, (r, c), value);
-                                if masked {
-                                    let at = step * stencil.len() + offset;
-                                    present.write(at, present.read(at) | 1 << lane);
-                                }
-                            }
-                        }
-                    }
-                });
-            }
-        });
-        if wrong.into_inner() { Err(SetupError::PatternChanged) } else { Ok(()) }
     }
 
     /// The grid.
@@ -453,130 +353,6 @@ impl StencilMatrix {
         require_same("the vector and the rows", &rows, &(self.layout.grid.points() * self.dof))?;
         require_same("the vector and the layout", &positions, &self.positions())
     }
-}
-
-/// Coefficients that threads write point by point.
-struct ValueParts<'a> {
-    lower: Parts<'a, f64>,
-    diagonal: Parts<'a, f64>,
-    upper: Parts<'a, f64>,
-    dof: usize,
-}
-
-impl Values {
-    fn parts(&mut self, dof: usize) -> ValueParts<'_> {
-        match self {
-            Values::Full { lower, diagonal, upper } => ValueParts {
-                lower: Parts::new(lower),
-                diagonal: Parts::new(diagonal),
-                upper: Parts::new(upper),
-                dof,
-            },
-            Values::Constant { .. } => unreachable!("room was made"),
-        }
-    }
-}
-
-impl ValueParts<'_> {
-    /// Entry (r, c) of the block at an offset.
-    ///
-    /// # Safety
-    /// Step and lane are a point's that no other thread writes.
-    #[inline]
-    unsafe fn write(
-        &self,
-        s: &Stencil,
-        step: usize,
-        lane: usize,
-        offset: usize,
-        (r, c): (usize, usize),
-        value: f64,
-    ) {
-        let (dof, centre) = (self.dof, s.centre());
-        let (side, index, count) = match offset {
-            o if o < centre => (&self.lower, o, centre),
-            o if o == centre => (&self.diagonal, 0, 1),
-            o => (&self.upper, o - centre - 1, s.len() - centre - 1),
-        };
-        // SAFETY: by the caller's promise.
-        unsafe { side.write((((step * count + index) * dof + c) * dof + r) * LANES + lane, value) }
-    }
-}
-
-/// What each offset adds to the number of a point.
-fn distances(grid: &Grid, stencil: &Stencil) -> Vec<isize> {
-    let [nx, ny, _] = grid.extents().map(|m| m as isize);
-    stencil.offsets().iter().map(|o| o[0] as isize + nx * (o[1] as isize + ny * o[2] as isize)).collect()
-}
-
-/// The offset from a point to the point of number `target`, looked for from `first` on and then from the start.
-#[inline]
-fn find(
-    grid: &Grid,
-    stencil: &Stencil,
-    distances: &[isize],
-    point: [usize; 3],
-    number: usize,
-    target: usize,
-    first: usize,
-) -> Option<usize> {
-    let fits = |o: &usize| {
-        number.checked_add_signed(distances[*o]) == Some(target)
-            && grid.at(point, stencil.offsets()[*o]).is_some()
-    };
-    (first..distances.len()).chain(0..first).find(fits)
-}
-
-/// Whether a row has every offset that stays in the grid, each with its number.
-fn is_constant_row(
-    grid: &Grid,
-    stencil: &Stencil,
-    distances: &[isize],
-    number: usize,
-    columns: &[u32],
-    row: &[f64],
-    values: &[f64],
-) -> bool {
-    if columns.len() == values.len() {
-        // All offsets: in the order of columns, unless the grid is so thin that they cross.
-        let place =
-            |(k, &column): (usize, &u32)| number.checked_add_signed(distances[k]) == Some(column as usize);
-        if columns.iter().enumerate().all(place) {
-            return row.iter().zip(values).all(|(v, expected)| v.to_bits() == expected.to_bits());
-        }
-    }
-    let point = grid.point(number);
-    let mut index = 0;
-    columns.iter().zip(row).all(|(&column, v)| {
-        match find(grid, stencil, distances, point, number, column as usize, index) {
-            Some(offset) => {
-                index = offset;
-                v.to_bits() == values[offset].to_bits()
-            }
-            None => false,
-        }
-    })
-}
-
-/// Which of the eight points of each step have which neighbours.
-fn presence(space: &Threads<f64>, layout: &Layout, stencil: &Stencil) -> Vec<u8> {
-    let width = stencil.len();
-    let mut present = vec![0u8; layout.steps * width];
-    let parts = Parts::new(&mut present);
-    space.team().run(|member| {
-        for unit in member.part(layout.units(), 1) {
-            layout.for_points(unit, |point, step, lane| {
-                for (k, &offset) in stencil.offsets().iter().enumerate() {
-                    if layout.grid.at(point, offset).is_some() {
-                        let at = step * width + k;
-                        // SAFETY: the steps of a unit have one member.
-                        unsafe { parts.write(at, parts.read(at) | 1 << lane) };
-                    }
-                }
-            });
-        }
-    });
-    present
 }
 
 impl LinearOperator<Threads<f64>> for StencilMatrix {

@@ -86,6 +86,7 @@
 //! References: Luo et al. 2025, doi:10.1145/3721145.3725745, for stencils, levels and waiting from block to block, there on GPUs;
 //! Eisenstat 1981, doi:10.1137/0902001. The layout is not the paper's: see docs/decisions/0009-structured-grids.md.
 
+mod convert;
 mod detect;
 mod eisenstat;
 mod eliminate;

@@ -37,8 +37,11 @@ impl PipelineScratch {
         PipelineScratch { progress: Progress::new(threads), base: 0 }
     }
 
-    /// Counters for so many runs, each from a base that all counts before are below.
-    pub(super) fn begin(&mut self, layout: &Layout, runs: usize) -> Counters<'_> {
+    /// Counters of a team for so many runs, each from a base that all counts before are below.
+    pub(super) fn begin(&mut self, layout: &Layout, runs: usize, threads: usize) -> Counters<'_> {
+        if self.progress.members() < threads {
+            self.progress = Progress::new(threads);
+        }
         let base = self.base;
         let counts = layout.units() * layout.unit_steps() + 1;
         self.base += runs * counts;

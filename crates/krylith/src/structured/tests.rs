@@ -338,3 +338,81 @@ fn the_usual_stencils_in_figures() {
         assert_eq!(Mapping::new(&stencil).levels(&grid), levels, "{stencil}");
     }
 }
+
+/// A diagonal matrix is solved in one step, which is told as such.
+#[test]
+fn an_exact_residual_of_zero_is_met() {
+    use crate::krylov::Status;
+    use crate::stop::{IterationLimit, StopReason};
+    let (grid, space) = (Grid::new(&[20, 16, 4]).unwrap(), Threads::new(2));
+    let point = Stencil::new(vec![[0; 3]]).unwrap();
+    let a = StencilMatrix::from_fn(&space, grid, &point, 1, |_, _, block| block[0] = 2.0).unwrap();
+    let mut m = StencilFactor::<f64>::new(&a, Form::CHOLESKY, 0, 2).unwrap();
+    let (mut b, mut x) = (a.vector(), a.vector());
+    a.gather(&space, &vector(grid.points()), &mut b).unwrap();
+    let mut cg = EisenstatCg::new(&space, &a, &m).unwrap().unwrap();
+    let mut limit = IterationLimit(5);
+    assert!(cg.solve((&space, &a, &m), &b, &mut x, &mut limit, &mut ()).is_err(), "there is no factor yet");
+    m.refactor(&space, &a).unwrap();
+    let finish = cg.solve((&space, &a, &m), &b, &mut x, &mut limit, &mut ()).unwrap();
+    assert_eq!(finish.status, Status::Stopped(StopReason::ResidualMet));
+    assert_eq!((finish.iterations, finish.residual_norm), (1, 0.0));
+    // Another matrix of as many positions is not this one.
+    let other = StencilMatrix::from_fn(&space, grid, &point, 1, |_, _, block| block[0] = 3.0).unwrap();
+    assert!(cg.solve((&space, &other, &m), &b, &mut x, &mut limit, &mut ()).is_err());
+    m.release();
+    assert!(m.apply(&space, &b, &mut x, &mut m.scratch(&space).unwrap()).is_err());
+}
+
+/// An entry that is on the stencil by its distance alone, around the end of a line, is refused.
+#[test]
+fn an_entry_around_the_end_of_a_line_is_refused() {
+    let (grid, star) = (Grid::new(&[9, 9]).unwrap(), Stencil::star(2, 1));
+    let proper = matrix(grid, &star, 1, true, everything);
+    // Row (0, 1) gets the last point of line 0, and row (5, 5) loses a neighbour: as many entries as before, all -1 or 4.
+    let entries = |i: usize| {
+        let mut columns: Vec<u32> = proper.row(i).0.to_vec();
+        match i {
+            9 => columns.push(8),
+            50 => columns.retain(|&j| j != 51),
+            _ => {}
+        }
+        columns.sort_unstable();
+        columns
+    };
+    let wrapped = Csr::from_rows(
+        81,
+        81,
+        |i| entries(i).len(),
+        |i, columns, values| {
+            for (k, j) in entries(i).into_iter().enumerate() {
+                (columns[k], values[k]) = (j, if j as usize == i { 4.0 } else { -1.0 });
+            }
+        },
+    )
+    .unwrap();
+    assert_eq!(wrapped.nnz(), proper.nnz());
+    let error = StencilMatrix::from_csr(&Threads::new(2), grid, &star, 1, &wrapped).unwrap_err();
+    assert!(matches!(error, crate::SetupError::PatternChanged), "{error:?}");
+}
+
+/// A team larger than was said, and a number that is none: the row that has it is told, or, where zeros times it reach others, one
+/// of those.
+#[test]
+fn more_threads_than_said_and_rows_that_are_not_finite() {
+    let grid = Grid::new(&[20, 17, 9]).unwrap();
+    for stencil in [Stencil::star(3, 1), Stencil::cube(3, 1)] {
+        let mut csr = matrix(grid, &stencil, 1, false, everything);
+        let space = Threads::new(4);
+        let mut a = StencilMatrix::from_csr(&space, grid, &stencil, 1, &csr).unwrap();
+        let mut f = StencilFactor::<f64>::new(&a, Form::LU, 0, 1).unwrap();
+        f.refactor(&space, &a).unwrap();
+        let k = csr.pattern().find(500, 501).unwrap();
+        csr.values_mut()[k] = f64::NAN;
+        f.release();
+        a.set(&space, &csr).unwrap();
+        let error = f.refactor(&space, &a).unwrap_err();
+        let crate::SetupError::BadPivot { row, value } = error else { panic!("{stencil}: {error:?}") };
+        assert!(value.is_nan() && (row == 500 || stencil.len() > 7), "{stencil}: {row}");
+    }
+}

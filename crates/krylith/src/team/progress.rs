@@ -16,6 +16,11 @@ impl Progress {
         Progress { done: (0..members).map(|_| Padded(AtomicUsize::new(0))).collect() }
     }
 
+    /// Members that there are counters for.
+    pub(crate) fn members(&self) -> usize {
+        self.done.len()
+    }
+
     /// Announces that `member` has come to `count`.
     #[inline]
     pub(crate) fn announce(&self, member: usize, count: usize) {
