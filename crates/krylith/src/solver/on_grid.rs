@@ -13,7 +13,7 @@ use crate::krylov::{Finish, System};
 use crate::matrix::Csr;
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
-use crate::precond::{Form, Kind, is_symmetric};
+use crate::precond::{Form, Kind, is_symmetric, require_diagonal};
 use crate::sliced::Stored;
 use crate::space::{Space as _, Threads};
 use crate::stop::StoppingCriterion;
@@ -96,7 +96,8 @@ impl<A: 'static> Site<'_, A> {
             None => whole || level == 0,
         };
         // By rows these are told as errors.
-        let unfit = !whole && (has_gap(self.matrix) || form.kind == Kind::Cholesky && !is_symmetric(pattern));
+        let unfit = !whole
+            && (require_diagonal(pattern).is_err() || form.kind == Kind::Cholesky && !is_symmetric(pattern));
         if !fits || unfit {
             return None;
         }
@@ -104,11 +105,6 @@ impl<A: 'static> Site<'_, A> {
         let a = StencilMatrix::for_factor(structure.grid, &structure.stencil, &filled, dof).ok()?;
         (a.padding() <= MOST_PADDING).then_some(Found { structure, a, form, level })
     }
-}
-
-/// Whether a row has no diagonal entry.
-fn has_gap(matrix: &Csr<f64>) -> bool {
-    (0..matrix.nrows()).any(|i| matrix.pattern().find(i, i).is_none())
 }
 
 impl OnGrid {
@@ -135,13 +131,8 @@ impl OnGrid {
             factor.set_shift(shift);
             factor.refactor(space, &a)
         })?;
-        let eisenstat = if method == Method::Cg && factor.shares_off_diagonals() && a.unknowns() == 1 {
-            ", Eisenstat's trick"
-        } else {
-            ""
-        };
-        let layout = format!(
-            "structured: {structure}{}{}{}{eisenstat}",
+        let mut layout = format!(
+            "structured: {structure}{}{}{}",
             if a.is_constant() { ", constant coefficients" } else { "" },
             if level > 0 { format!(", factor on {}", factor.stencil()) } else { String::new() },
             if factor.shares_off_diagonals() { ", off-diagonals of the factor are those of A" } else { "" },
@@ -150,6 +141,9 @@ impl OnGrid {
         let m = AnyStencil::from(factor);
         let n = a.positions();
         let workspace = Iterating::new(method, System { space, a: &a, m: &m })?;
+        if matches!(workspace, Iterating::Eisenstat(_)) {
+            layout.push_str(", Eisenstat's trick");
+        }
         let (b, x) = (space.zeros(&n)?, space.zeros(&n)?);
         let held = a.bytes()
             + bytes

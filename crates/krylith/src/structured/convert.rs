@@ -66,10 +66,7 @@ impl StencilMatrix {
 
     /// Blocks at these offsets that stay in the grid.
     pub(super) fn places(&self, offsets: &[Offset]) -> usize {
-        let n = self.layout.grid.extents();
-        let inside =
-            |o: &Offset| (0..3).map(|a| n[a].saturating_sub(o[a].unsigned_abs() as usize)).product::<usize>();
-        offsets.iter().map(inside).sum()
+        offsets.iter().map(|&o| self.layout.grid.places(o)).sum()
     }
 
     /// One number an offset, if the entries of each are equal and finite; `false` leaves everything as it was.

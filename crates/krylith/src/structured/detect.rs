@@ -228,17 +228,12 @@ fn check(pattern: &Pattern, grid: &Grid, dof: usize, offsets: &[Offset]) -> Resu
             return Err(NotStructured::Gap { grid: *grid, from: w[0], to: w[1] });
         }
     }
-    let places: usize = offsets.iter().map(|o| inside(grid, o)).sum();
+    let places: usize = offsets.iter().map(|&o| grid.places(o)).sum();
     let fullness = pattern.nnz() as f64 / (places * dof * dof) as f64;
     if fullness < LEAST_FULLNESS {
         return Err(NotStructured::Sparse { grid: *grid, offsets: offsets.len(), fullness });
     }
     Ok(fullness)
-}
-
-/// Points at which an offset stays inside the grid.
-fn inside(grid: &Grid, offset: &Offset) -> usize {
-    grid.extents().iter().zip(offset).map(|(extent, along)| extent - along.unsigned_abs() as usize).product()
 }
 
 /// How far an offset may reach along an axis of so many points: a longer one is a grid closed on itself.

@@ -229,12 +229,10 @@ impl<S: Stored> StencilFactor<S> {
 
     /// Entries of the factor, as those of the other forms count them.
     pub fn nnz(&self) -> usize {
-        let n = self.layout.grid.extents();
-        let inside =
-            |o: &Offset| (0..3).map(|a| n[a].saturating_sub(o[a].unsigned_abs() as usize)).product::<usize>();
         let squared = self.dof * self.dof;
-        let blocks = |offsets: &[Offset]| offsets.iter().map(inside).sum::<usize>() * squared;
-        let points = self.layout.grid.points();
+        let grid = self.layout.grid;
+        let blocks = |offsets: &[Offset]| offsets.iter().map(|&o| grid.places(o)).sum::<usize>() * squared;
+        let points = grid.points();
         let [below, above] = self.missing.map(|count| count * squared);
         match self.form.kind {
             Kind::Cholesky => blocks(self.stencil.lower()) - below + points * self.dof * (self.dof + 1) / 2,

@@ -84,6 +84,11 @@ impl Grid {
         x + self.n[0] * (y + self.n[1] * z)
     }
 
+    /// Points from which an offset stays in the grid.
+    pub fn places(&self, offset: [i32; 3]) -> usize {
+        (0..3).map(|axis| self.n[axis].saturating_sub(offset[axis].unsigned_abs() as usize)).product()
+    }
+
     /// The point at an offset, if the grid has it.
     #[inline]
     pub fn at(&self, point: [usize; 3], offset: [i32; 3]) -> Option<[usize; 3]> {
@@ -119,6 +124,7 @@ mod tests {
         assert_eq!(grid.at([1, 2, 3], [1, -2, 1]), Some([2, 0, 4]));
         assert_eq!(grid.at([1, 2, 3], [2, 0, 0]), None);
         assert_eq!(grid.at([1, 2, 3], [0, -3, 0]), None);
+        assert_eq!([[0, 0, 0], [1, -2, 0], [0, 0, 7]].map(|o| grid.places(o)), [60, 2 * 2 * 5, 0]);
     }
 
     #[test]
