@@ -284,12 +284,11 @@ unsafe fn descend_with<L: Lanes, C: Source, E: Source, const D: usize>(
     v: &Vectors,
     beta: f64,
 ) {
-    let above = sides.above.of(piece);
+    let (above, ahead) = (sides.above.of(piece), sides.upper.ahead::<true>());
     // SAFETY: as `kernels` says.
     unsafe {
         let beta = L::splat(beta);
         for step in piece.steps.clone().rev() {
-            sides.upper.prefetch::<L, true>(step);
             let at = step * LANES;
             let (inverse, d) = v.pivots::<L>(step);
             let p = L::add(L::mul(d, L::load(v.r.add(at))), L::mul(beta, L::load(v.p.add(at))));
@@ -297,7 +296,7 @@ unsafe fn descend_with<L: Lanes, C: Source, E: Source, const D: usize>(
             let mut acc = p;
             for reach in above.iter().rev() {
                 let t = neighbour::<L, f64>(v.t.add(at), 1, reach);
-                acc = L::sub(acc, L::mul(sides.upper.entry::<L>(step, reach.index), t));
+                acc = L::sub(acc, L::mul(sides.upper.next_entry::<L>(step, reach.index, ahead), t));
             }
             L::store(v.t.add(at), L::mul(inverse, acc));
         }
@@ -313,12 +312,11 @@ unsafe fn ascend_with<L: Lanes, C: Source, E: Source, const D: usize>(
     sums: *mut f64,
     pieces: usize,
 ) {
-    let below = sides.below.of(piece);
+    let (below, ahead) = (sides.below.of(piece), sides.lower.ahead::<false>());
     // SAFETY: as `kernels` says; both sums of this piece are this member's.
     unsafe {
         let (mut pq, mut rr) = (L::splat(0.0), L::splat(0.0));
         for step in piece.steps.clone() {
-            sides.lower.prefetch::<L, false>(step);
             let at = step * LANES;
             let (inverse, d) = v.pivots::<L>(step);
             let (p, t) = (L::load(v.p.add(at)), L::load(v.t.add(at)));
@@ -326,7 +324,7 @@ unsafe fn ascend_with<L: Lanes, C: Source, E: Source, const D: usize>(
             let mut acc = L::add(p, L::mul(L::sub(e, L::add(d, d)), t));
             let mut residual = L::mul(d, L::load(v.r.add(at)));
             for reach in below {
-                let l = sides.lower.entry::<L>(step, reach.index);
+                let l = sides.lower.next_entry::<L>(step, reach.index, ahead);
                 residual = L::add(residual, L::mul(l, neighbour::<L, f64>(v.r.add(at), 1, reach)));
                 acc = L::sub(acc, L::mul(l, neighbour::<L, f64>(v.w.add(at), 1, reach)));
             }

@@ -36,10 +36,22 @@ pub(super) trait Source: Copy {
     /// As above, and the reach is one for this step.
     unsafe fn entry_at<L: Lanes>(self, step: usize, reach: &Reach, entry: usize) -> L::Pack;
 
-    /// Asks for the entries of a step a little after this one, or with `DOWN` before it, which need not exist: while a sweep waits
-    /// for the step before, memory need not.
+    /// Bytes from an entry to one of a later step, or with `DOWN` of an earlier one, that is worth asking for when this one is used:
+    /// while a sweep waits for the step before, memory need not.
     #[inline(always)]
-    fn prefetch<L: Lanes, const DOWN: bool>(self, _step: usize) {}
+    fn ahead<const DOWN: bool>(self) -> isize {
+        0
+    }
+
+    /// That entry of the eight points of a step; asks for what is `ahead` bytes from it, which need not exist.
+    ///
+    /// # Safety
+    /// As `entry`.
+    #[inline(always)]
+    unsafe fn next_entry<L: Lanes>(self, step: usize, entry: usize, _ahead: isize) -> L::Pack {
+        // SAFETY: by the caller's promise.
+        unsafe { self.entry::<L>(step, entry) }
+    }
 }
 
 /// Bytes, and at most steps, that coefficients are asked for ahead of their use.
@@ -80,13 +92,19 @@ impl<S: Access> Source for Stored<S> {
     }
 
     #[inline(always)]
-    fn prefetch<L: Lanes, const DOWN: bool>(self, step: usize) {
-        let bytes = self.width * LANES * size_of::<S>();
-        let ahead = (BYTES_AHEAD / bytes.max(1)).clamp(1, STEPS_AHEAD);
-        let step = if DOWN { step.wrapping_sub(ahead) } else { step + ahead };
-        let first = self.values.wrapping_byte_add(step.wrapping_mul(bytes));
-        for line in (0..bytes).step_by(64) {
-            L::prefetch(first.wrapping_byte_add(line));
+    fn ahead<const DOWN: bool>(self) -> isize {
+        let bytes = (self.width * LANES * size_of::<S>()).max(1);
+        let ahead = ((BYTES_AHEAD / bytes).clamp(1, STEPS_AHEAD) * bytes) as isize;
+        if DOWN { -ahead } else { ahead }
+    }
+
+    #[inline(always)]
+    unsafe fn next_entry<L: Lanes>(self, step: usize, entry: usize, ahead: isize) -> L::Pack {
+        // SAFETY: by the caller's promise; what is asked for is not read.
+        unsafe {
+            let here = self.values.add((step * self.width + entry) * LANES);
+            L::prefetch(here.wrapping_byte_offset(ahead));
+            S::load::<L>(here)
         }
     }
 }
@@ -202,6 +220,7 @@ unsafe impl Sync for Vector {}
 #[inline(always)]
 unsafe fn block<L: Lanes, C: Source, const D: usize, const MINUS: bool>(
     coefficients: C,
+    ahead: isize,
     reach: &Reach,
     step: usize,
     x: *const f64,
@@ -212,7 +231,8 @@ unsafe fn block<L: Lanes, C: Source, const D: usize, const MINUS: bool>(
         unsafe {
             let x = neighbour::<L, f64>(x.wrapping_add((step * D + c) * LANES), D, reach);
             for r in 0..D {
-                let product = L::mul(coefficients.entry::<L>(step, (reach.index * D + c) * D + r), x);
+                let entry = (reach.index * D + c) * D + r;
+                let product = L::mul(coefficients.next_entry::<L>(step, entry, ahead), x);
                 acc[r] = if MINUS { L::sub(acc[r], product) } else { L::add(acc[r], product) };
             }
         }
@@ -267,21 +287,20 @@ pub(super) unsafe fn multiply_with<L: Lanes, C: Source, E: Source, const D: usiz
     y: *mut f64,
 ) {
     let (below, above) = (a.below.of(piece), a.above.of(piece));
+    let ahead = [a.lower.ahead::<false>(), a.upper.ahead::<false>()];
     for step in piece.steps.clone() {
         // SAFETY: as the module says.
         unsafe {
-            a.lower.prefetch::<L, false>(step);
-            a.upper.prefetch::<L, false>(step);
             let mut acc = [L::splat(0.0); D];
             for reach in below {
-                block::<L, C, D, false>(a.lower, reach, step, x, &mut acc);
+                block::<L, C, D, false>(a.lower, ahead[0], reach, step, x, &mut acc);
             }
             let centre = times::<L, E, D>(a.diagonal, step, load::<L, D>(x, step));
             for r in 0..D {
                 acc[r] = L::add(acc[r], centre[r]);
             }
             for reach in above {
-                block::<L, C, D, false>(a.upper, reach, step, x, &mut acc);
+                block::<L, C, D, false>(a.upper, ahead[1], reach, step, x, &mut acc);
             }
             store::<L, D>(y, step, acc);
         }
@@ -299,14 +318,13 @@ pub(super) unsafe fn forward_with<L: Lanes, C: Source, E: Source, const D: usize
     x: *const f64,
     w: *mut f64,
 ) {
-    let below = m.below.of(piece);
+    let (below, ahead) = (m.below.of(piece), m.lower.ahead::<false>());
     for step in piece.steps.clone() {
         // SAFETY: as the module says.
         unsafe {
-            m.lower.prefetch::<L, false>(step);
             let mut acc = load::<L, D>(x, step);
             for reach in below {
-                block::<L, C, D, true>(m.lower, reach, step, w, &mut acc);
+                block::<L, C, D, true>(m.lower, ahead, reach, step, w, &mut acc);
             }
             store::<L, D>(w, step, times::<L, E, D>(m.diagonal, step, acc));
         }
@@ -323,14 +341,13 @@ pub(super) unsafe fn backward_with<L: Lanes, C: Source, E: Source, const D: usiz
     piece: &Piece,
     z: *mut f64,
 ) {
-    let above = m.above.of(piece);
+    let (above, ahead) = (m.above.of(piece), m.upper.ahead::<true>());
     for step in piece.steps.clone().rev() {
         // SAFETY: as the module says.
         unsafe {
-            m.upper.prefetch::<L, true>(step);
             let mut acc = [L::splat(0.0); D];
             for reach in above.iter().rev() {
-                block::<L, C, D, false>(m.upper, reach, step, z, &mut acc);
+                block::<L, C, D, false>(m.upper, ahead, reach, step, z, &mut acc);
             }
             let change = times::<L, E, D>(m.diagonal, step, acc);
             let mut new = load::<L, D>(z, step);
