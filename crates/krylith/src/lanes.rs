@@ -58,6 +58,12 @@ pub(crate) trait Lanes: Copy {
     /// The processor has the instructions.
     unsafe fn div(a: Self::Pack, b: Self::Pack) -> Self::Pack;
 
+    /// The larger of a and |b|; a where b is not a number.
+    ///
+    /// # Safety
+    /// The processor has the instructions.
+    unsafe fn larger(a: Self::Pack, b: Self::Pack) -> Self::Pack;
+
     /// One number in all lanes.
     ///
     /// # Safety
@@ -229,6 +235,11 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
+    unsafe fn larger(a: Self::Pack, b: Self::Pack) -> Self::Pack {
+        each(|l| if b[l].abs() > a[l] { b[l].abs() } else { a[l] })
+    }
+
+    #[inline(always)]
     unsafe fn splat(a: f64) -> Self::Pack {
         [a; LANES]
     }
@@ -329,6 +340,12 @@ mod x86 {
         unsafe fn div(a: __m512d, b: __m512d) -> __m512d {
             // SAFETY: by the caller's promise.
             unsafe { _mm512_div_pd(a, b) }
+        }
+
+        #[inline(always)]
+        unsafe fn larger(a: __m512d, b: __m512d) -> __m512d {
+            // SAFETY: by the caller's promise. Unless the first number is larger the second is taken.
+            unsafe { _mm512_max_pd(_mm512_abs_pd(b), a) }
         }
 
         #[inline(always)]
@@ -469,6 +486,16 @@ mod x86 {
         unsafe fn div(a: Self::Pack, b: Self::Pack) -> Self::Pack {
             // SAFETY: by the caller's promise.
             unsafe { (_mm256_div_pd(a.0, b.0), _mm256_div_pd(a.1, b.1)) }
+        }
+
+        #[inline(always)]
+        unsafe fn larger(a: Self::Pack, b: Self::Pack) -> Self::Pack {
+            // SAFETY: by the caller's promise. Unless the first number is larger the second is taken.
+            unsafe {
+                let sign = _mm256_set1_pd(-0.0);
+                let size = (_mm256_andnot_pd(sign, b.0), _mm256_andnot_pd(sign, b.1));
+                (_mm256_max_pd(size.0, a.0), _mm256_max_pd(size.1, a.1))
+            }
         }
 
         #[inline(always)]

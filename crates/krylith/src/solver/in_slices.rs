@@ -1,16 +1,17 @@
 //! A system in slices, with a factor that is wide or narrow.
 
 use super::choice::{Layout, Preconditioning};
+use super::either::{Either, either};
 use super::engine::{Engine, Site, Told, Workspace, as_matrix};
 use super::log::Log;
 use super::memory::Memory;
-use crate::error::{BackendError, SetupError, SolveError};
+use crate::error::{SetupError, SolveError};
 use crate::krylov::System;
 use crate::matrix::Pattern;
 use crate::operator::LinearOperator;
 use crate::precond::{Form, Kind, is_symmetric};
 use crate::schedule::SlicePlan;
-use crate::sliced::{NotSliced, Sliced, SlicedFactor, SlicedPattern, SlicedScratch, Stored};
+use crate::sliced::{NotSliced, Sliced, SlicedFactor, SlicedPattern, Stored};
 use crate::space::{Space as _, Threads};
 use std::sync::Arc;
 
@@ -119,32 +120,7 @@ impl Slices {
 }
 
 /// A factor in slices, wide or narrow.
-pub(super) enum AnySliced {
-    Wide(SlicedFactor<f64>),
-    Narrow(SlicedFactor<f32>),
-}
-
-impl From<SlicedFactor<f64>> for AnySliced {
-    fn from(m: SlicedFactor<f64>) -> Self {
-        AnySliced::Wide(m)
-    }
-}
-
-impl From<SlicedFactor<f32>> for AnySliced {
-    fn from(m: SlicedFactor<f32>) -> Self {
-        AnySliced::Narrow(m)
-    }
-}
-
-/// The same for either.
-macro_rules! either {
-    ($self:expr, $m:ident => $body:expr) => {
-        match $self {
-            AnySliced::Wide($m) => $body,
-            AnySliced::Narrow($m) => $body,
-        }
-    };
-}
+pub(super) type AnySliced = Either<SlicedFactor<f64>, SlicedFactor<f32>>;
 
 impl AnySliced {
     pub(super) fn refactor(&mut self, space: &Space, a: &Sliced, shift: f64) -> Result<(), SetupError> {
@@ -167,28 +143,14 @@ impl AnySliced {
     }
 }
 
-impl LinearOperator<Space> for AnySliced {
-    type Scratch = SlicedScratch;
-
-    fn domain(&self) -> usize {
-        either!(self, m => m.domain())
+impl From<SlicedFactor<f64>> for AnySliced {
+    fn from(m: SlicedFactor<f64>) -> Self {
+        Either::Wide(m)
     }
+}
 
-    fn range(&self) -> usize {
-        either!(self, m => m.range())
-    }
-
-    fn scratch(&self, space: &Space) -> Result<SlicedScratch, BackendError> {
-        either!(self, m => m.scratch(space))
-    }
-
-    fn apply(
-        &self,
-        space: &Space,
-        x: &Vec<f64>,
-        z: &mut Vec<f64>,
-        scratch: &mut SlicedScratch,
-    ) -> Result<(), BackendError> {
-        either!(self, m => m.apply(space, x, z, scratch))
+impl From<SlicedFactor<f32>> for AnySliced {
+    fn from(m: SlicedFactor<f32>) -> Self {
+        Either::Narrow(m)
     }
 }

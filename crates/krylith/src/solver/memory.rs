@@ -1,9 +1,11 @@
 //! How much memory a solve with an incomplete factor will take, told from the pattern before anything is allocated.
 
 use super::choice::Method;
+use super::on_grid::Found;
 use crate::matrix::Pattern;
-use crate::precond::bytes_by_rows;
+use crate::precond::{Form, bytes_by_rows};
 use crate::sliced::SlicedPattern;
+use crate::structured::StencilMatrix;
 use std::sync::Arc;
 
 /// Bytes of what a solve with IC(0) or ILU(0) holds besides A, b and x. Plans of the sweeps, a few per cent of the factor, are
@@ -22,7 +24,7 @@ use std::sync::Arc;
 pub struct Memory {
     /// In which order the rows will be taken, and why.
     pub layout: String,
-    /// A reordered, with its pattern; 0 if rows are taken as given.
+    /// A reordered, with its pattern if it needs one; 0 if rows are taken as given.
     pub copy: usize,
     /// The factor.
     pub factor: usize,
@@ -31,8 +33,11 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// What the pattern of a square matrix tells; of one without a full diagonal, what it would take by rows.
+    /// What the pattern of a square matrix tells: on a grid, if it is that of one, with a number for every entry. Of one without a full diagonal, what it would take by rows.
     pub fn foresee(pattern: &Arc<Pattern>) -> Self {
+        if let Some(Ok(memory)) = Found::new(pattern, Form::LU, 0, None, false).map(|f| f.memory::<f64>()) {
+            return memory;
+        }
         match SlicedPattern::find(pattern) {
             Ok(sliced) => {
                 let sliced = Arc::new(sliced);
@@ -40,6 +45,12 @@ impl Memory {
             }
             Err(why) => Self::by_rows(pattern, &why.to_string(), size_of::<f64>()),
         }
+    }
+
+    /// Of A on a grid, and of its factor.
+    pub(super) fn on_grid(layout: String, a: &StencilMatrix, factor: usize) -> Self {
+        let rows = a.grid().points() * a.unknowns();
+        Memory { layout, copy: a.foreseen_bytes(), factor, rows, positions: Some(a.positions()) }
     }
 
     /// Of A, and of its factor with numbers of this many bytes off the diagonal.

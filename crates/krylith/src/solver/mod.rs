@@ -21,6 +21,7 @@
 mod by_threshold;
 mod certify;
 mod choice;
+mod either;
 mod engine;
 mod in_blocks;
 mod in_slices;

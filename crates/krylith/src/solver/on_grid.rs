@@ -5,19 +5,21 @@
 //! asked for by name takes them as they are.
 
 use super::choice::{Layout, Method, Preconditioning};
+use super::either::{Either, either};
 use super::engine::{Engine, Site, Told, Workspace, as_matrix};
 use super::log::Log;
+use super::memory::Memory;
 use crate::block::BlockKind;
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::{Finish, System};
-use crate::matrix::Csr;
+use crate::matrix::{Csr, Pattern};
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
 use crate::precond::{Form, Kind, is_symmetric, require_diagonal};
 use crate::sliced::Stored;
 use crate::space::{Space as _, Threads};
 use crate::stop::StoppingCriterion;
-use crate::structured::{EisenstatCg, StencilFactor, StencilMatrix, StencilScratch, Structure};
+use crate::structured::{EisenstatCg, StencilFactor, StencilMatrix, Structure};
 
 type Space = Threads<f64>;
 
@@ -43,7 +45,7 @@ pub(super) enum Iterating {
 
 impl Iterating {
     fn new(method: Method, system: System<'_, Space, StencilMatrix, AnyStencil>) -> Result<Self, SolveError> {
-        if let (Method::Cg, AnyStencil::Wide(m)) = (method, system.m)
+        if let (Method::Cg, Either::Wide(m)) = (method, system.m)
             && let Some(built) = EisenstatCg::new(system.space, system.a, m)
         {
             return Ok(Iterating::Eisenstat(Box::new(built?)));
@@ -83,10 +85,22 @@ impl<A: 'static> Site<'_, A> {
                 (recipe.form, recipe.level, None)
             }
         };
-        if !own || form.transposed() {
+        if own { Found::new(self.matrix.pattern(), form, level, size, narrow) } else { None }
+    }
+}
+
+impl Found {
+    /// `size` is that of the blocks a block factor was asked for, `None` inside for any.
+    pub(super) fn new(
+        pattern: &Pattern,
+        form: Form,
+        level: usize,
+        size: Option<Option<usize>>,
+        narrow: bool,
+    ) -> Option<Self> {
+        if form.transposed() {
             return None;
         }
-        let pattern = self.matrix.pattern();
         let structure = Structure::detect(pattern).ok()?;
         let dof = structure.dof;
         let whole = structure.fullness >= 1.0;
@@ -105,6 +119,15 @@ impl<A: 'static> Site<'_, A> {
         let a = StencilMatrix::for_factor(structure.grid, &structure.stencil, &filled, dof).ok()?;
         (a.padding() <= MOST_PADDING).then_some(Found { structure, a, form, level })
     }
+
+    /// What it will take, if every entry is a number of its own.
+    pub(super) fn memory<S: Stored>(&self) -> Result<Memory, SetupError> {
+        Ok(Memory::on_grid(
+            format!("structured: {}", self.structure),
+            &self.a,
+            StencilFactor::<S>::foresee(&self.a, self.form, self.level)?,
+        ))
+    }
 }
 
 impl OnGrid {
@@ -118,14 +141,12 @@ impl OnGrid {
         AnyStencil: From<StencilFactor<S>>,
     {
         let Site { space, options, matrix, method, .. } = *site;
+        let memory = found.memory::<S>()?;
         let Found { structure, mut a, form, level } = found;
         log.factoring(|| a.set(space, matrix))?;
-        let mut factor = log.analyzing(|| {
-            let predicted = StencilFactor::<S>::foresee(&a, form, level)? as u64;
-            match site.limit() {
-                limit if predicted > limit => Err(SetupError::MemoryLimit { predicted, limit }),
-                _ => StencilFactor::<S>::new(&a, form, level, space.threads()),
-            }
+        let mut factor = log.analyzing(|| match (memory.factor as u64, site.limit()) {
+            (predicted, limit) if predicted > limit => Err(SetupError::MemoryLimit { predicted, limit }),
+            _ => StencilFactor::<S>::new(&a, form, level, space.threads()),
         })?;
         let shift = log.factor(options.recover, kind, 0.0, |shift| {
             factor.set_shift(shift);
@@ -145,11 +166,7 @@ impl OnGrid {
             layout.push_str(", Eisenstat's trick");
         }
         let (b, x) = (space.zeros(&n)?, space.zeros(&n)?);
-        let held = a.bytes()
-            + bytes
-            + workspace.bytes_besides_vectors()
-            + 8 * n * (method.vectors() + 2)
-            + 16 * matrix.nrows();
+        let vectors = memory.vectors(method);
         let told = Told {
             kind,
             nnz,
@@ -158,8 +175,8 @@ impl OnGrid {
             schedule: Some([a.describe_schedule(space.threads()), a.describe_schedule(space.threads())]),
             layout,
             ordering: String::new(),
-            predicted: held,
-            held,
+            predicted: memory.copy + memory.factor + vectors,
+            held: a.bytes() + bytes + workspace.bytes_besides_vectors() + vectors,
         };
         Ok((Engine::Grid(Box::new(OnGrid { a, m, workspace, b, x, left_trick: false })), told))
     }
@@ -174,7 +191,7 @@ impl OnGrid {
         self.m.release();
         self.a.set(space, matrix)?;
         self.m.refactor(space, &self.a, shift)?;
-        if let (true, AnyStencil::Wide(m)) = (self.left_trick, &self.m)
+        if let (true, Either::Wide(m)) = (self.left_trick, &self.m)
             && let Some(built) = EisenstatCg::new(space, &self.a, m)
         {
             self.workspace = Iterating::Eisenstat(Box::new(built?));
@@ -207,7 +224,7 @@ impl OnGrid {
 
     /// With a factor that is kept while A changes, M has other triangles than A: the usual way until the next factor.
     fn leave_trick(&mut self, space: &Space) -> Result<(), SolveError> {
-        if let (Iterating::Eisenstat(_), AnyStencil::Wide(m)) = (&self.workspace, &self.m)
+        if let (Iterating::Eisenstat(_), Either::Wide(m)) = (&self.workspace, &self.m)
             && !m.has_triangles_of(&self.a)
         {
             let system = System { space, a: &self.a, m: &self.m };
@@ -230,9 +247,7 @@ impl OnGrid {
         let finish = match &mut self.workspace {
             Iterating::Usual(w) => w.run(again, system, &self.b, &mut self.x, stop, observer)?,
             Iterating::Eisenstat(cg) => {
-                let AnyStencil::Wide(m) = &self.m else {
-                    unreachable!("Eisenstat's trick is for a wide factor")
-                };
+                let Either::Wide(m) = &self.m else { unreachable!("Eisenstat's trick is for a wide factor") };
                 cg.solve((space, &self.a, m), &self.b, &mut self.x, stop, observer)?
             }
         };
@@ -242,32 +257,7 @@ impl OnGrid {
 }
 
 /// A factor on a grid, wide or narrow.
-pub(super) enum AnyStencil {
-    Wide(StencilFactor<f64>),
-    Narrow(StencilFactor<f32>),
-}
-
-impl From<StencilFactor<f64>> for AnyStencil {
-    fn from(m: StencilFactor<f64>) -> Self {
-        AnyStencil::Wide(m)
-    }
-}
-
-impl From<StencilFactor<f32>> for AnyStencil {
-    fn from(m: StencilFactor<f32>) -> Self {
-        AnyStencil::Narrow(m)
-    }
-}
-
-/// The same for either.
-macro_rules! either {
-    ($self:expr, $m:ident => $body:expr) => {
-        match $self {
-            AnyStencil::Wide($m) => $body,
-            AnyStencil::Narrow($m) => $body,
-        }
-    };
-}
+pub(super) type AnyStencil = Either<StencilFactor<f64>, StencilFactor<f32>>;
 
 impl AnyStencil {
     fn release(&mut self) {
@@ -282,28 +272,14 @@ impl AnyStencil {
     }
 }
 
-impl LinearOperator<Space> for AnyStencil {
-    type Scratch = StencilScratch;
-
-    fn domain(&self) -> usize {
-        either!(self, m => m.domain())
+impl From<StencilFactor<f64>> for AnyStencil {
+    fn from(m: StencilFactor<f64>) -> Self {
+        Either::Wide(m)
     }
+}
 
-    fn range(&self) -> usize {
-        either!(self, m => m.range())
-    }
-
-    fn scratch(&self, space: &Space) -> Result<StencilScratch, BackendError> {
-        either!(self, m => m.scratch(space))
-    }
-
-    fn apply(
-        &self,
-        space: &Space,
-        x: &Vec<f64>,
-        z: &mut Vec<f64>,
-        scratch: &mut StencilScratch,
-    ) -> Result<(), BackendError> {
-        either!(self, m => m.apply(space, x, z, scratch))
+impl From<StencilFactor<f32>> for AnyStencil {
+    fn from(m: StencilFactor<f32>) -> Self {
+        Either::Narrow(m)
     }
 }

@@ -10,14 +10,13 @@
 //! falls where is a list made once from the stencil. L stays undivided: M = (D + L) D⁻¹ (D + U).
 //!
 //! A number in A that is not finite makes a bad pivot of its row; since zeros times it are not finite either, of a row near it as well.
-//!
-//! Blocks are inverted without pivoting, as eliminating unknown by unknown does; a pivot below 10⁻¹⁴ of its row is a bad one.
 #![allow(unsafe_code)]
 #![allow(
     clippy::needless_range_loop,
     reason = "loops are inlined into functions for an instruction set, closures may not be"
 )]
 
+use super::invert::{finish, numbers};
 use super::kernels::{Sides, Source, Stored, with_size_and_lanes};
 use super::layout::{Layout, Piece, Reach, Reaches};
 use super::stencil::Stencil;
@@ -25,7 +24,7 @@ use crate::lanes::sealed::Access;
 use crate::lanes::{LANES, Lanes};
 use crate::precond::Form;
 use crate::precond::form::{self, Update};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
 /// What a product of a lower and an upper block changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,9 +136,9 @@ impl<L: Lanes, C: Source> Entries<L> for There<'_, C> {
 }
 
 /// A block, column by column.
-type Block<L, const D: usize> = [[<L as Lanes>::Pack; D]; D];
+pub(super) type Block<L, const D: usize> = [[<L as Lanes>::Pack; D]; D];
 /// Eight numbers for each row of a block.
-type Rows<const D: usize> = [[f64; LANES]; D];
+pub(super) type Rows<const D: usize> = [[f64; LANES]; D];
 
 /// Rows of L, D⁻¹ and U for the steps of a piece, upwards. A bad pivot is left in the place of its inverse.
 ///
@@ -161,16 +160,11 @@ pub(super) unsafe fn eliminate_with<L: Lanes, C: Source, E: Source, S: Access, c
         unsafe {
             let lower = f.lower.add(step * nl * squared * LANES);
             let upper = f.upper.add(step * nu * squared * LANES);
-            let mut largest = [[0.0; LANES]; D];
-            let mut zero = [L::splat(0.0); D];
-            take_over::<L, C, S, D>(task.a.lower, task.of_a[0], step, lower, &mut largest, &mut zero);
-            take_over::<L, C, S, D>(task.a.upper, task.of_a[1], step, upper, &mut largest, &mut zero);
+            let mut size = Sizes::<L, D> { largest: [L::splat(0.0); D], zero: [L::splat(0.0); D] };
+            take_over::<L, C, S, D>(task.a.lower, task.of_a[0], step, lower, &mut size);
+            take_over::<L, C, S, D>(task.a.upper, task.of_a[1], step, upper, &mut size);
             let mut centre = block::<L, D>(Here { source: task.a.diagonal, step, first: 0 });
-            // What is not finite in the row becomes a pivot that is none.
-            for r in 0..D {
-                centre[r][r] = L::add(centre[r][r], zero[r]);
-            }
-            let size = begin::<L, C, E, D>(task, &mut centre, &mut largest);
+            let size = begin::<L, C, E, D>(task, &mut centre, size);
             for reach in below {
                 let source = Stored { values: f.lower.cast_const(), width: nl * squared };
                 let own = Here { source, step, first: reach.index * squared };
@@ -218,16 +212,11 @@ pub(super) unsafe fn eliminate_diagonal_with<L: Lanes, C: Source, E: Source, con
     for step in piece.steps.clone() {
         // SAFETY: as above.
         unsafe {
-            let mut largest = [[0.0; LANES]; D];
-            let mut zero = [L::splat(0.0); D];
-            measure::<L, C, D>(task.a.lower, f.counts[0], step, &mut largest, &mut zero);
-            measure::<L, C, D>(task.a.upper, f.counts[1], step, &mut largest, &mut zero);
+            let mut size = Sizes::<L, D> { largest: [L::splat(0.0); D], zero: [L::splat(0.0); D] };
+            measure::<L, C, D>(task.a.lower, f.counts[0], step, &mut size);
+            measure::<L, C, D>(task.a.upper, f.counts[1], step, &mut size);
             let mut centre = block::<L, D>(Here { source: task.a.diagonal, step, first: 0 });
-            // What is not finite in the row becomes a pivot that is none.
-            for r in 0..D {
-                centre[r][r] = L::add(centre[r][r], zero[r]);
-            }
-            let size = begin::<L, C, E, D>(task, &mut centre, &mut largest);
+            let size = begin::<L, C, E, D>(task, &mut centre, size);
             for reach in below {
                 let own = Here { source: task.a.lower, step, first: reach.index * squared };
                 let t = divided::<L, D>(own, inverse, step, reach);
@@ -258,89 +247,87 @@ unsafe fn block<L: Lanes, const D: usize>(entries: impl Entries<L>) -> Block<L, 
     }
 }
 
-/// Copies the blocks that A has, sets the others to zero, and looks for the largest entries of each row; zero times all of them.
+/// Copies the blocks that A has, sets the others to zero, and measures them.
 #[inline(always)]
 unsafe fn take_over<L: Lanes, C: Source, S: Access, const D: usize>(
     a: C,
     of_a: &[Option<usize>],
     step: usize,
     to: *mut S,
-    largest: &mut Rows<D>,
-    zero: &mut [L::Pack; D],
+    size: &mut Sizes<L, D>,
 ) {
+    let ahead = a.ahead::<false>();
     for (o, there) in of_a.iter().enumerate() {
-        for entry in 0..D * D {
-            // SAFETY: as the module says.
-            unsafe {
-                let value = match there {
-                    Some(index) => a.entry::<L>(step, index * D * D + entry),
-                    None => L::splat(0.0),
-                };
-                S::store::<L>(to.add((o * D * D + entry) * LANES), value);
-                grow::<L>(&mut largest[entry % D], value);
-                zero[entry % D] = L::add(zero[entry % D], L::mul(value, L::splat(0.0)));
+        for c in 0..D {
+            for r in 0..D {
+                let entry = c * D + r;
+                // SAFETY: as the module says.
+                unsafe {
+                    let value = match there {
+                        Some(index) => a.next_entry::<L>(step, index * D * D + entry, ahead),
+                        None => L::splat(0.0),
+                    };
+                    S::store::<L>(to.add((o * D * D + entry) * LANES), value);
+                    size.see(r, value);
+                }
             }
         }
     }
 }
 
-/// Looks for the largest entries of each row; zero times all of them.
+/// Measures the blocks of A.
 #[inline(always)]
 unsafe fn measure<L: Lanes, C: Source, const D: usize>(
     a: C,
     count: usize,
     step: usize,
-    largest: &mut Rows<D>,
-    zero: &mut [L::Pack; D],
+    size: &mut Sizes<L, D>,
 ) {
-    for entry in 0..count * D * D {
-        // SAFETY: as the module says.
-        unsafe {
-            let value = a.entry::<L>(step, entry);
-            grow::<L>(&mut largest[entry % D], value);
-            zero[entry % D] = L::add(zero[entry % D], L::mul(value, L::splat(0.0)));
+    let ahead = a.ahead::<false>();
+    for column in 0..count * D {
+        for r in 0..D {
+            // SAFETY: as the module says.
+            unsafe { size.see(r, a.next_entry::<L>(step, column * D + r, ahead)) };
         }
     }
 }
 
-#[inline(always)]
-unsafe fn grow<L: Lanes>(largest: &mut [f64; LANES], value: L::Pack) {
-    // SAFETY: the processor has the instructions.
-    let value = unsafe { numbers::<L>(value) };
-    for l in 0..LANES {
-        largest[l] = f64::max(largest[l], value[l].abs());
+/// Of each row of a block: its largest entry, and zero times all of them, which is none if one is not finite.
+struct Sizes<L: Lanes, const D: usize> {
+    largest: [L::Pack; D],
+    zero: [L::Pack; D],
+}
+
+impl<L: Lanes, const D: usize> Sizes<L, D> {
+    #[inline(always)]
+    unsafe fn see(&mut self, r: usize, value: L::Pack) {
+        // SAFETY: the processor has the instructions.
+        unsafe {
+            self.largest[r] = L::larger(self.largest[r], value);
+            self.zero[r] = L::add(self.zero[r], L::mul(value, L::splat(0.0)));
+        }
     }
 }
 
-#[inline(always)]
-unsafe fn numbers<L: Lanes>(pack: L::Pack) -> [f64; LANES] {
-    let mut numbers = [0.0; LANES];
-    // SAFETY: room for eight; the processor has the instructions.
-    unsafe { L::store(numbers.as_mut_ptr(), pack) };
-    numbers
-}
-
-/// Shifts the diagonal of the block; what its pivots are measured against.
+/// Shifts the diagonal of the block; what its pivots are measured against. What is not finite in a row makes a pivot that is none.
 #[inline(always)]
 unsafe fn begin<L: Lanes, C: Source, E: Source, const D: usize>(
     task: &Task<'_, C, E>,
     centre: &mut Block<L, D>,
-    largest: &mut Rows<D>,
+    mut size: Sizes<L, D>,
 ) -> Rows<D> {
     let kind = task.form.kind;
-    for column in centre.iter() {
-        for (r, value) in column.iter().enumerate() {
-            // SAFETY: the processor has the instructions.
-            unsafe { grow::<L>(&mut largest[r], *value) };
-        }
-    }
     let mut sizes = [[0.0; LANES]; D];
     for r in 0..D {
-        // SAFETY: as above; eight numbers are read and written.
+        // SAFETY: the processor has the instructions; eight numbers are read and written.
         unsafe {
-            let mut diagonal = numbers::<L>(centre[r][r]);
+            centre[r][r] = L::add(centre[r][r], size.zero[r]);
+            for c in 0..D {
+                size.largest[r] = L::larger(size.largest[r], centre[c][r]);
+            }
+            let (mut diagonal, largest) = (numbers::<L>(centre[r][r]), numbers::<L>(size.largest[r]));
             for l in 0..LANES {
-                sizes[r][l] = form::size(kind, diagonal[l], largest[r][l]);
+                sizes[r][l] = form::size(kind, diagonal[l], largest[l]);
                 diagonal[l] = form::shifted(kind, diagonal[l], task.shift, sizes[r][l]);
             }
             if task.shift != 0.0 {
@@ -425,114 +412,6 @@ unsafe fn subtract<L: Lanes, S: Access, const D: usize>(
     }
 }
 
-/// Inverts the block of the diagonal; zeros where there is no point.
-#[inline(always)]
-unsafe fn finish<L: Lanes, C: Source, E: Source, const D: usize>(
-    task: &Task<'_, C, E>,
-    step: usize,
-    centre: &Block<L, D>,
-    size: &Rows<D>,
-    to: *mut f64,
-) {
-    let real = task.layout.real[step];
-    let mut a = [[[0.0; LANES]; D]; D];
-    for c in 0..D {
-        for r in 0..D {
-            // SAFETY: the processor has the instructions.
-            a[c][r] = unsafe { numbers::<L>(centre[c][r]) };
-        }
-    }
-    let (pivots, mut bad) = (a, 0);
-    // Gauss-Jordan in place: after step k, column k holds that of the inverse.
-    for k in 0..D {
-        let mut inverse = a[k][k];
-        let mut fine = true;
-        for l in 0..LANES {
-            inverse[l] = if real >> l & 1 == 1 { inverse[l] } else { 1.0 };
-            fine &= real >> l & 1 == 0 || form::good(task.form.kind, inverse[l], size[k][l]);
-        }
-        if !fine {
-            // The others go on: what they are decides which of several bad rows is the first.
-            bad |= report(task, step, k, &inverse, &size[k], D);
-        }
-        for l in 0..LANES {
-            inverse[l] = 1.0 / inverse[l];
-        }
-        a[k][k] = [1.0; LANES];
-        for c in 0..D {
-            for l in 0..LANES {
-                a[c][k][l] *= inverse[l];
-            }
-        }
-        for r in 0..D {
-            if r == k {
-                continue;
-            }
-            let times = a[k][r];
-            a[k][r] = [0.0; LANES];
-            for c in 0..D {
-                for l in 0..LANES {
-                    a[c][r][l] -= times[l] * a[c][k][l];
-                }
-            }
-        }
-    }
-    for c in 0..D {
-        for r in 0..D {
-            // SAFETY: the places of this step.
-            unsafe { L::store(to.add((c * D + r) * LANES), L::keep(real, L::load(a[c][r].as_ptr()))) };
-        }
-    }
-    if bad != 0 {
-        leave_pivots::<D>(&pivots, bad, to);
-    }
-}
-
-/// Leaves the pivots of bad lanes in the place of their inverses: those that unknown after unknown would have met.
-#[cold]
-fn leave_pivots<const D: usize>(block: &[[[f64; LANES]; D]; D], bad: u8, to: *mut f64) {
-    for l in (0..LANES).filter(|l| bad >> l & 1 == 1) {
-        let mut a = [[0.0; D]; D];
-        for c in 0..D {
-            for r in 0..D {
-                a[c][r] = block[c][r][l];
-            }
-        }
-        for k in 0..D {
-            // SAFETY: the place of entry (k, k) of this step.
-            unsafe { *to.add((k * D + k) * LANES + l) = a[k][k] };
-            for r in k + 1..D {
-                let times = a[k][r] / a[k][k];
-                for c in k + 1..D {
-                    a[c][r] -= times * a[c][k];
-                }
-            }
-        }
-    }
-}
-
-/// Notes the smallest row with a bad pivot; the lanes that have one.
-#[cold]
-fn report<C, E>(
-    task: &Task<'_, C, E>,
-    step: usize,
-    k: usize,
-    pivot: &[f64; LANES],
-    size: &[f64; LANES],
-    dof: usize,
-) -> u8 {
-    let mut lanes = 0;
-    for l in 0..LANES {
-        if let Some(point) = task.layout.point(step, l)
-            && !form::good(task.form.kind, pivot[l], size[l])
-        {
-            task.bad.fetch_min(task.layout.grid.number(point) * dof + k, Ordering::Relaxed);
-            lanes |= 1 << l;
-        }
-    }
-    lanes
-}
-
 with_size_and_lanes! {
     eliminate = eliminate_with<C: Source, E: Source, S: Access>(
         task: &Task<'_, C, E>, f: &Making<S>, piece: &Piece,
@@ -541,5 +420,5 @@ with_size_and_lanes! {
 with_size_and_lanes! {
     eliminate_diagonal = eliminate_diagonal_with<C: Source, E: Source>(
         task: &Task<'_, C, E>, f: &Making<f64>, piece: &Piece,
-    ) if false
+    ) if C::BLOCKS
 }

@@ -2,8 +2,8 @@
 //!
 //! The preconditioners are those of `precond`: IC(0), ILU(0), IC(k) and ILU(k) as a wider stencil, modified and diagonal-only ones,
 //! equal up to rounding. Of a Cholesky factor both triangles are computed, from both of A's; by rows the upper one is not read, so the two
-//! differ for values that are not symmetric. Where elimination changes the diagonal alone (5- and 7-point stars, and always for the diagonal-only ones) and a
-//! point has one unknown, L and U are A's own coefficients and not stored again.
+//! differ for values that are not symmetric. Where elimination changes the blocks on the diagonal alone (5- and 7-point stars, and always
+//! for the diagonal-only ones), L and U are A's own coefficients and not stored again.
 //!
 //! Bytes of both sweeps: 8 an entry off the diagonal (4 in `f32`), 16 dof² a point for D⁻¹, and 40 a row.
 #![allow(unsafe_code)]
@@ -90,10 +90,7 @@ impl<S: Stored> StencilFactor<S> {
 
     /// Whether the triangles of a factor can be those of A, which are stored in `f64`.
     fn shares(a: &StencilMatrix, stencil: &Stencil, steps: &Steps) -> bool {
-        a.dof == 1
-            && steps.keep_off_diagonals()
-            && size_of::<S>() == size_of::<f64>()
-            && *stencil == a.stencil
+        steps.keep_off_diagonals() && size_of::<S>() == size_of::<f64>() && *stencil == a.stencil
     }
 
     /// Bytes that a factor would take.

@@ -54,9 +54,8 @@ pub(super) trait Source: Copy {
     }
 }
 
-/// Bytes, and at most steps, that coefficients are asked for ahead of their use.
+/// Bytes that coefficients are asked for ahead of their use.
 const BYTES_AHEAD: usize = 4096;
-const STEPS_AHEAD: usize = 8;
 
 /// All of them in memory, `width` a step.
 pub(super) struct Stored<S> {
@@ -93,9 +92,9 @@ impl<S: Access> Source for Stored<S> {
 
     #[inline(always)]
     fn ahead<const DOWN: bool>(self) -> isize {
+        // Upwards memory is read in one piece, downwards each step by itself.
         let bytes = (self.width * LANES * size_of::<S>()).max(1);
-        let ahead = ((BYTES_AHEAD / bytes).clamp(1, STEPS_AHEAD) * bytes) as isize;
-        if DOWN { -ahead } else { ahead }
+        if DOWN { -(((BYTES_AHEAD / bytes).max(1) * bytes) as isize) } else { BYTES_AHEAD as isize }
     }
 
     #[inline(always)]

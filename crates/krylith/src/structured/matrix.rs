@@ -307,6 +307,12 @@ impl StencilMatrix {
         values + self.present.len() + self.layout.real.len()
     }
 
+    /// Bytes with a number for every entry.
+    pub(crate) fn foreseen_bytes(&self) -> usize {
+        let entries = self.stencil.len() * self.dof * self.dof;
+        self.layout.steps * (8 * LANES * entries + 1)
+    }
+
     /// Brings a vector, one number an unknown in the order of rows, into the order of the layout.
     pub fn gather(&self, space: &Threads<f64>, x: &[f64], laid_out: &mut [f64]) -> Result<(), BackendError> {
         self.check(x.len(), laid_out.len())?;

@@ -92,6 +92,7 @@ mod eisenstat;
 mod eliminate;
 mod factor;
 mod grid;
+mod invert;
 mod kernels;
 mod layout;
 mod mapping;
