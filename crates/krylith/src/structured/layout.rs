@@ -24,7 +24,7 @@ use super::stencil::{Offset, Stencil};
 use crate::lanes::LANES;
 use std::ops::Range;
 
-/// What the lag between lines exceeds its least by, unless lines are short.
+/// What the lag between lines exceeds its least by, unless lines are short or the work of a step is long.
 const SLACK: usize = 2;
 
 /// Steps that a unit is cut into.
@@ -99,8 +99,8 @@ pub enum LayoutError {
 }
 
 impl Layout {
-    /// Places for a grid whose points are joined by these stencils.
-    pub(super) fn new(grid: Grid, stencils: &[&Stencil]) -> Result<Self, LayoutError> {
+    /// Places for a grid whose points, of `dof` unknowns each, are joined by these stencils.
+    pub(super) fn new(grid: Grid, stencils: &[&Stencil], dof: usize) -> Result<Self, LayoutError> {
         let [nx, ny, nz] = grid.extents();
         let most = |f: &dyn Fn(&Stencil) -> usize| stencils.iter().map(|s| f(s)).max().unwrap_or(0);
         let (reach, planes) = (most(&|s| s.reach()[1]), most(&|s| s.reach()[2]));
@@ -108,7 +108,7 @@ impl Layout {
             return Err(LayoutError::TooFar { reach: reach.max(planes) });
         }
         let least = most(&|s| Mapping::new(s).y);
-        let lag = least + (nx / LANES).saturating_sub(least).min(SLACK);
+        let lag = least + (nx / LANES).saturating_sub(least).min(SLACK / dof.max(1));
         let gap = 2 * (most(&|s| s.reach()[0]) + lag * reach);
         let groups = ny.div_ceil(LANES);
         let fringe = (LANES - 1) * lag;
@@ -346,9 +346,12 @@ mod tests {
 
     fn layouts() -> Vec<(Layout, Stencil)> {
         let mut all = Vec::new();
-        for n in [[13, 11, 7], [100, 40, 3], [3, 20, 5], [9, 1, 6], [300, 17, 1], [5, 1, 1]] {
+        for (dof, n) in [[13, 11, 7], [100, 40, 3], [3, 20, 5], [9, 1, 6], [300, 17, 1], [5, 1, 1]]
+            .into_iter()
+            .enumerate()
+        {
             for stencil in [Stencil::star(3, 1), Stencil::cube(3, 1), Stencil::diamond(3, 2)] {
-                all.push((Layout::new(Grid::new(&n).unwrap(), &[&stencil]).unwrap(), stencil));
+                all.push((Layout::new(Grid::new(&n).unwrap(), &[&stencil], dof + 1).unwrap(), stencil));
             }
         }
         all

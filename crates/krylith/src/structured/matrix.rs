@@ -128,7 +128,7 @@ impl StencilMatrix {
         dof: usize,
         block: impl Fn([usize; 3], Offset, &mut [f64]) + Sync,
     ) -> Result<Self, SetupError> {
-        let layout = Arc::new(Layout::new(grid, &[stencil])?);
+        let layout = Arc::new(Layout::new(grid, &[stencil], dof)?);
         let mut a = Self::zeros(&layout, stencil, dof)?;
         let mut values = a.room();
         let parts = values.parts(dof);
@@ -191,7 +191,7 @@ impl StencilMatrix {
         dof: usize,
         matrix: &Csr<f64>,
     ) -> Result<Self, SetupError> {
-        let layout = Arc::new(Layout::new(grid, &[stencil])?);
+        let layout = Arc::new(Layout::new(grid, &[stencil], dof)?);
         let mut a = Self::zeros(&layout, stencil, dof)?;
         a.set(space, matrix)?;
         Ok(a)
@@ -204,7 +204,7 @@ impl StencilMatrix {
         filled: &Stencil,
         dof: usize,
     ) -> Result<Self, SetupError> {
-        Self::zeros(&Arc::new(Layout::new(grid, &[stencil, filled])?), stencil, dof)
+        Self::zeros(&Arc::new(Layout::new(grid, &[stencil, filled], dof)?), stencil, dof)
     }
 
     /// Places that are computed for each point.

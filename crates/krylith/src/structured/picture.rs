@@ -42,7 +42,7 @@ fn text(size: i32) -> TextStyle<'static> {
 
 impl<'a> Panel<'a> {
     fn new(stencil: &'a Stencil, number: usize) -> Self {
-        let layout = Layout::new(Grid::new(&EXTENTS).unwrap(), &[stencil]).unwrap();
+        let layout = Layout::new(Grid::new(&EXTENTS).unwrap(), &[stencil], 1).unwrap();
         let step = layout.place([1, LANES - 1, 0]).0;
         Panel { stencil, mapping: Mapping::new(stencil), layout, step, top: MARGIN.1 + number as i32 * PANEL }
     }
