@@ -27,8 +27,9 @@ use std::ops::Range;
 /// What the lag between lines exceeds its least by, unless lines are short or the work of a step is long.
 const SLACK: usize = 2;
 
-/// Steps that a unit is cut into.
+/// Steps that a unit is cut into with one unknown a point; with blocks, whose steps are as much longer work, fewer.
 const STEPS_A_PIECE: usize = 64;
+const LEAST_STEPS_A_PIECE: usize = 4;
 
 /// The places of a grid's points.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,7 +135,7 @@ impl Layout {
             real: vec![0; steps],
             cuts: Vec::new(),
         };
-        layout.cuts = layout.find_cuts();
+        layout.cuts = layout.find_cuts((STEPS_A_PIECE / (dof * dof).max(1)).max(LEAST_STEPS_A_PIECE));
         for z in 0..nz {
             for y in 0..ny {
                 let (step, lane) = layout.place([0, y, z]);
@@ -205,11 +206,11 @@ impl Layout {
         }
     }
 
-    /// Where units are cut: at multiples of [`STEPS_A_PIECE`], where the second group begins and where the groups end.
-    fn find_cuts(&self) -> Vec<usize> {
+    /// Where units are cut: at multiples of a number of steps, where the second group begins and where the groups end.
+    fn find_cuts(&self, steps: usize) -> Vec<usize> {
         let end = self.unit_steps();
         let special = [self.pitch, self.last_cut(), end].into_iter().filter(|&cut| cut <= end);
-        let mut cuts: Vec<usize> = (0..end).step_by(STEPS_A_PIECE).chain(special).collect();
+        let mut cuts: Vec<usize> = (0..end).step_by(steps).chain(special).collect();
         cuts.sort_unstable();
         cuts.dedup();
         cuts
