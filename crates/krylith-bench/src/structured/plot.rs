@@ -4,7 +4,7 @@
 //! above a group tell how many times as fast the structured path is as the fastest other.
 
 use super::case::{Case, Operation};
-use super::record::Record;
+use super::record::{Others, Record};
 use super::report::{is_structured, times_as_fast};
 use super::stencil::Stencil;
 use crate::Failure;
@@ -72,7 +72,7 @@ fn group(
 ) -> Group {
     let rate = |seconds: f64| 1e-9 * case.flops(operation) as f64 / seconds;
     let bar = |name: &String| record.seconds(case, threads, name, operation).map(rate);
-    let note = record.speedup(case, threads, operation).filter(|_| everyone).map(times_as_fast);
+    let note = record.speedup(Others::All, case, threads, operation).filter(|_| everyone).map(times_as_fast);
     Group {
         name: format!("DoF {}", case.dof),
         bars: series.iter().map(bar).collect(),

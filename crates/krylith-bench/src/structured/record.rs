@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 /// The path that is compared to all others.
 pub const STRUCTURED: &str = "structured";
 
+/// The path of compressed rows.
+const ROWS: &str = "rows";
+
 /// How far the answers of a contestant are from those of the first one, relative to the largest entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
@@ -112,21 +115,38 @@ impl Record {
         Some(Bound { seconds: memory.max(arithmetic), by_memory: memory >= arithmetic })
     }
 
-    /// The fastest of the contestants that are no structured path and use the same preconditioner.
-    pub fn best_other(&self, case: &Case, threads: usize, operation: Operation) -> Option<(String, f64)> {
+    /// The fastest of these contestants, structured paths and other preconditioners left out.
+    pub fn best_of(
+        &self,
+        others: Others,
+        case: &Case,
+        threads: usize,
+        operation: Operation,
+    ) -> Option<(String, f64)> {
         let others = self.on(Mode::Kernels, case, threads).filter(|e| {
             let same = operation == Operation::Product || !e.config.ends_with(BLOCK_JACOBI);
-            same && !(e.peer == "krylith" && e.config.starts_with(STRUCTURED))
+            let own = e.peer == "krylith";
+            let asked = others == Others::All || !own || e.config == ROWS;
+            same && asked && !(own && e.config.starts_with(STRUCTURED))
         });
         let timed = others.filter_map(|e| Some((plain(e), e.kernel(operation.key())?.least)));
         timed.min_by(|a, b| a.1.total_cmp(&b.1))
     }
 
-    /// The time of the fastest other by that of the structured path.
-    pub fn speedup(&self, case: &Case, threads: usize, operation: Operation) -> Option<f64> {
+    /// The time of the fastest of them by that of the structured path.
+    pub fn speedup(&self, others: Others, case: &Case, threads: usize, operation: Operation) -> Option<f64> {
         let own = self.seconds(case, threads, &format!("krylith {STRUCTURED}"), operation)?;
-        Some(self.best_other(case, threads, operation)?.1 / own)
+        Some(self.best_of(others, case, threads, operation)?.1 / own)
     }
+}
+
+/// Whom the structured path is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Others {
+    /// Peers, and Krylith's compressed rows.
+    General,
+    /// These, and Krylith's slices and blocks.
+    All,
 }
 
 /// `petsc aij`, whatever its preconditioner is.
@@ -210,12 +230,14 @@ pub mod tests {
     fn another_preconditioner_is_compared_in_products_only() {
         let record = record();
         let case = &record.cases[0];
-        let best = |threads, operation| record.best_other(case, threads, operation).unwrap().0;
+        let best = |threads, operation| record.best_of(Others::All, case, threads, operation).unwrap().0;
         assert_eq!(best(1, Operation::Factor), "petsc baij");
         assert_eq!(best(2, Operation::Product), "petsc baij");
         assert_eq!(best(2, Operation::Factor), "krylith rows");
-        assert!((record.speedup(case, 1, Operation::Factor).unwrap() - 2.0).abs() < 1e-12);
-        assert!((record.speedup(case, 2, Operation::Apply).unwrap() - 2.0).abs() < 1e-12);
+        let general = |operation| record.best_of(Others::General, case, 1, operation).unwrap().0;
+        assert_eq!(general(Operation::Factor), "petsc baij");
+        assert!((record.speedup(Others::All, case, 1, Operation::Factor).unwrap() - 2.0).abs() < 1e-12);
+        assert!((record.speedup(Others::All, case, 2, Operation::Apply).unwrap() - 2.0).abs() < 1e-12);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A run of the study as Markdown: machine, cases, milliseconds of every operation, how near the bounds the own paths come.
 
 use super::case::{Case, Operation};
-use super::record::{Record, STRUCTURED};
+use super::record::{Others, Record, STRUCTURED};
 use crate::compare::record::{Mode, Spread};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -106,25 +106,26 @@ fn times(text: &mut String, record: &Record, operation: Operation, threads: usiz
     columns.extend(series.iter().cloned());
     columns.extend(words(&["fastest other", "by structured"]));
     table(text, &columns);
-    let mut speedups = Vec::new();
     for case in &record.cases {
         let bound = record.bound(case, threads, operation);
         let by = |memory: bool| if memory { "memory" } else { "arithmetic" };
         let mut cells = vec![case.to_string()];
         cells.push(bound.map_or("–".into(), |b| format!("{} {}", milli(b.seconds), by(b.by_memory))));
         cells.extend(series.iter().map(|name| cell(record, case, threads, name, operation)));
-        let best = record.best_other(case, threads, operation);
+        let best = record.best_of(Others::All, case, threads, operation);
         cells.push(best.map_or("–".into(), |(name, _)| name));
-        let speedup = record.speedup(case, threads, operation);
+        let speedup = record.speedup(Others::All, case, threads, operation);
         cells.push(speedup.map_or("–".into(), |s| format!("{s:.2}")));
-        speedups.extend(speedup);
         line!(text, "| {} |", cells.join(" | "));
     }
-    if let Some(mean) = geometric_mean(&speedups) {
+    for (others, who) in [(Others::All, "other"), (Others::General, "of peers and Krylith's rows")] {
+        let speedups: Vec<f64> =
+            record.cases.iter().filter_map(|case| record.speedup(others, case, threads, operation)).collect();
+        let Some(mean) = geometric_mean(&speedups) else { continue };
         let (least, most) = speedups.iter().fold((mean, mean), |(l, m), &s| (l.min(s), m.max(s)));
         line!(
             text,
-            "\nThe structured path beside the fastest other: {mean:.2} times as fast in the geometric mean, {least:.2} to {most:.2}."
+            "\nThe structured path beside the fastest {who}: {mean:.2} times as fast in the geometric mean, {least:.2} to {most:.2}."
         );
     }
 }
