@@ -234,10 +234,20 @@ pub mod tests {
         assert_eq!(best(1, Operation::Factor), "petsc baij");
         assert_eq!(best(2, Operation::Product), "petsc baij");
         assert_eq!(best(2, Operation::Factor), "krylith rows");
-        let general = |operation| record.best_of(Others::General, case, 1, operation).unwrap().0;
-        assert_eq!(general(Operation::Factor), "petsc baij");
         assert!((record.speedup(Others::All, case, 1, Operation::Factor).unwrap() - 2.0).abs() < 1e-12);
         assert!((record.speedup(Others::All, case, 2, Operation::Apply).unwrap() - 2.0).abs() < 1e-12);
+    }
+
+    /// Slices are faster than all others here, and no general format.
+    #[test]
+    fn general_formats_are_peers_and_rows() {
+        let mut record = record();
+        record.entries.push(entry(Mode::Kernels, 1, "krylith", "slices", &[("factor", 1e-9)]));
+        let best = |others| record.best_of(others, &record.cases[0], 1, Operation::Factor).unwrap().0;
+        assert_eq!(
+            (best(Others::All).as_str(), best(Others::General).as_str()),
+            ("krylith slices", "petsc baij")
+        );
     }
 
     #[test]

@@ -23,6 +23,7 @@
 #![allow(unsafe_code)]
 
 use super::factor::StencilFactor;
+use super::invert::numbers;
 use super::kernels::{self, Sides, Source, Stored, Vector, neighbour, with_size_and_lanes};
 use super::layout::{Layout, Piece};
 use super::matrix::{StencilMatrix, with_sides};
@@ -366,10 +367,8 @@ unsafe fn step_with<L: Lanes, const D: usize>(
 
 #[inline(always)]
 unsafe fn total<L: Lanes>(pack: L::Pack) -> f64 {
-    let mut lanes = [0.0; LANES];
-    // SAFETY: room for eight; the processor has the instructions.
-    unsafe { L::store(lanes.as_mut_ptr(), pack) };
-    combine_lanes(lanes)
+    // SAFETY: the processor has the instructions.
+    combine_lanes(unsafe { numbers::<L>(pack) })
 }
 
 with_size_and_lanes! {

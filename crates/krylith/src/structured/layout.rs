@@ -135,7 +135,8 @@ impl Layout {
             real: vec![0; steps],
             cuts: Vec::new(),
         };
-        layout.cuts = layout.find_cuts((STEPS_A_PIECE / (dof * dof).max(1)).max(LEAST_STEPS_A_PIECE));
+        layout.cuts =
+            layout.find_cuts((STEPS_A_PIECE / dof.saturating_mul(dof).max(1)).max(LEAST_STEPS_A_PIECE));
         for z in 0..nz {
             for y in 0..ny {
                 let (step, lane) = layout.place([0, y, z]);
