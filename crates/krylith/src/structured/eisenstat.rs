@@ -285,7 +285,7 @@ unsafe fn descend_with<L: Lanes, C: Source, E: Source, const D: usize>(
     v: &Vectors,
     beta: f64,
 ) {
-    let (above, ahead) = (sides.above.of(piece), sides.upper.ahead::<true>());
+    let (above, ahead) = (sides.above.of(piece), sides.upper.ahead::<D, true>());
     // SAFETY: as `kernels` says.
     unsafe {
         let beta = L::splat(beta);
@@ -313,7 +313,7 @@ unsafe fn ascend_with<L: Lanes, C: Source, E: Source, const D: usize>(
     sums: *mut f64,
     pieces: usize,
 ) {
-    let (below, ahead) = (sides.below.of(piece), sides.lower.ahead::<false>());
+    let (below, ahead) = (sides.below.of(piece), sides.lower.ahead::<D, false>());
     // SAFETY: as `kernels` says; both sums of this piece are this member's.
     unsafe {
         let (mut pq, mut rr) = (L::splat(0.0), L::splat(0.0));

@@ -256,7 +256,7 @@ unsafe fn take_over<L: Lanes, C: Source, S: Access, const D: usize>(
     to: *mut S,
     size: &mut Sizes<L, D>,
 ) {
-    let ahead = a.ahead::<false>();
+    let ahead = a.ahead::<D, false>();
     for (o, there) in of_a.iter().enumerate() {
         for c in 0..D {
             for r in 0..D {
@@ -283,7 +283,7 @@ unsafe fn measure<L: Lanes, C: Source, const D: usize>(
     step: usize,
     size: &mut Sizes<L, D>,
 ) {
-    let ahead = a.ahead::<false>();
+    let ahead = a.ahead::<D, false>();
     for column in 0..count * D {
         for r in 0..D {
             // SAFETY: as the module says.

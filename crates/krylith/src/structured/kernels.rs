@@ -39,7 +39,7 @@ pub(super) trait Source: Copy {
     /// Bytes from an entry to one of a later step, or with `DOWN` of an earlier one, that is worth asking for when this one is used:
     /// while a sweep waits for the step before, memory need not.
     #[inline(always)]
-    fn ahead<const DOWN: bool>(self) -> isize {
+    fn ahead<const D: usize, const DOWN: bool>(self) -> isize {
         0
     }
 
@@ -91,10 +91,10 @@ impl<S: Access> Source for Stored<S> {
     }
 
     #[inline(always)]
-    fn ahead<const DOWN: bool>(self) -> isize {
-        // Upwards memory is read in one piece, downwards each step by itself.
-        let bytes = (self.width * LANES * size_of::<S>()).max(1);
-        if DOWN { -(((BYTES_AHEAD / bytes).max(1) * bytes) as isize) } else { BYTES_AHEAD as isize }
+    fn ahead<const D: usize, const DOWN: bool>(self) -> isize {
+        // Upwards memory is read in one piece; downwards each block by itself.
+        let block = D * D * LANES * size_of::<S>();
+        if DOWN { -((BYTES_AHEAD.div_ceil(block) * block) as isize) } else { BYTES_AHEAD as isize }
     }
 
     #[inline(always)]
@@ -286,7 +286,7 @@ pub(super) unsafe fn multiply_with<L: Lanes, C: Source, E: Source, const D: usiz
     y: *mut f64,
 ) {
     let (below, above) = (a.below.of(piece), a.above.of(piece));
-    let ahead = [a.lower.ahead::<false>(), a.upper.ahead::<false>()];
+    let ahead = [a.lower.ahead::<D, false>(), a.upper.ahead::<D, false>()];
     for step in piece.steps.clone() {
         // SAFETY: as the module says.
         unsafe {
@@ -317,7 +317,7 @@ pub(super) unsafe fn forward_with<L: Lanes, C: Source, E: Source, const D: usize
     x: *const f64,
     w: *mut f64,
 ) {
-    let (below, ahead) = (m.below.of(piece), m.lower.ahead::<false>());
+    let (below, ahead) = (m.below.of(piece), m.lower.ahead::<D, false>());
     for step in piece.steps.clone() {
         // SAFETY: as the module says.
         unsafe {
@@ -340,7 +340,7 @@ pub(super) unsafe fn backward_with<L: Lanes, C: Source, E: Source, const D: usiz
     piece: &Piece,
     z: *mut f64,
 ) {
-    let (above, ahead) = (m.above.of(piece), m.upper.ahead::<true>());
+    let (above, ahead) = (m.above.of(piece), m.upper.ahead::<D, true>());
     for step in piece.steps.clone().rev() {
         // SAFETY: as the module says.
         unsafe {
