@@ -28,9 +28,9 @@ fn iterations_are_those_without_the_grid() {
         ("convection3d:24", &["auto", "ilu0", "ilu(1)", "milu(0,0.9)", "dilu"]),
         ("jump3d:24", &["auto", "ic0", "ic(1)", "mic(0,0.9)", "mic(1,0.9)"]),
         ("apache:40x30x9", &["auto", "ic0"]),
-        ("navierstokes3d:16", &["ilu0", "bilu0"]),
+        ("navierstokes3d:48x16x8", &["ilu0", "bilu0"]),
         ("euler3d:24", &["ilu0", "bilu0"]),
-        ("cahnhilliard3d:24", &["ilu0", "bilu0"]),
+        ("cahnhilliard3d:64x32x6", &["ilu0", "bilu0"]),
     ];
     for (name, preconditioners) in cases {
         let a = problem(name);
@@ -56,7 +56,7 @@ fn the_same_bits_on_any_number_of_threads() {
         ("hpcg:20", Method::Cg, "ic0", Precision::F64),
         ("convection3d:24", Method::BiCgStab, "ilu0", Precision::F64),
         ("convection3d:24", Method::Gmres(20), "ilu(1)", Precision::F64),
-        ("euler3d:16", Method::Gmres(20), "ilu0", Precision::F64),
+        ("euler3d:24x16x8", Method::Gmres(20), "ilu0", Precision::F64),
     ];
     for (name, method, p, precision) in cases {
         let a = problem(name);
@@ -135,7 +135,7 @@ fn bad_pivots_are_shifted() {
 /// Blocks are stored in `f64` whatever is asked for: by blocks as without the grid, not an error.
 #[test]
 fn blocks_have_no_narrow_factor() {
-    let a = problem("cahnhilliard3d:24");
+    let a = problem("cahnhilliard3d:64x32x6");
     let p: Preconditioning = "bilu0".parse().unwrap();
     let solver = Solver::new().threads(2).preconditioner(p);
     let (_, wide) = solve(&solver, &a);
@@ -149,7 +149,7 @@ fn blocks_have_no_narrow_factor() {
 /// Without a grid, or where one would not pay, everything is as before.
 #[test]
 fn other_matrices_are_left_alone() {
-    for name in ["fem2d:30", "circuit:30", "poisson3d:5x4x400", "ecology:30"] {
+    for name in ["fem2d:30", "circuit:30", "poisson3d:5x4x400", "ecology:30", "navierstokes3d:16"] {
         let a = problem(name);
         let (_, report) = solve(&Solver::new().threads(2), &a);
         assert!(!report.layout.starts_with("structured"), "{name}: {}", report.layout);
