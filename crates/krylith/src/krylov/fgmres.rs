@@ -4,14 +4,14 @@
 //!   for j = 1 … m:  zⱼ = Mⱼ⁻¹ vⱼ;  w = A zⱼ;  h = Vᴴw;  w −= V h;  h_{j+1,j} = ‖w‖;  v_{j+1} = w / ‖w‖;
 //!   y minimises ‖β e₁ − H y‖;  x += Z y;  start again
 //!
-//! An iteration is one step j: 1 A, 1 M⁻¹, 2 synchronisations (Gram–Schmidt twice, see `arnoldi.rs`), 2j + 1 updates; a
+//! An iteration is one step j: 1 A, 1 M⁻¹, 2 synchronisations (Gram–Schmidt, see `arnoldi.rs`), j + 1 updates, or 2j + 1; a
 //! restart costs one A and one synchronisation more. Stores v₁ … v_{m+1} and z₁ … z_m: the price of not having to apply
 //! M⁻¹ to V y, which would have no meaning. With a fixed M the iterates are those of GMRES(m).
 //!
 //! What is reported, and breakdowns: as in `gmres.rs`. That H is singular where h_{j+1,j} = 0 may here be the doing of the
 //! preconditioner alone.
 //!
-//! Deviation from the paper: Gram–Schmidt classical and twice instead of modified, for its few synchronisations.
+//! Deviation from the paper: Gram–Schmidt classical and twice where needed instead of modified, for its few synchronisations.
 //!
 //! Reference: Saad 1993, doi:10.1137/0914028; Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., algorithm 9.6.
 

@@ -4,11 +4,11 @@
 //!   for j = 1 … m:  w = A M⁻¹ vⱼ;  h = Vᴴw;  w −= V h;  h_{j+1,j} = ‖w‖;  v_{j+1} = w / ‖w‖;
 //!   y minimises ‖β e₁ − H y‖;  x += M⁻¹ V y;  start again
 //!
-//! An iteration is one step j: 1 A, 1 M⁻¹, 2 synchronisations (Gram–Schmidt twice, see `arnoldi.rs`), 2j + 1 updates; a
+//! An iteration is one step j: 1 A, 1 M⁻¹, 2 synchronisations (Gram–Schmidt, see `arnoldi.rs`), j + 1 updates, or 2j + 1; a
 //! restart costs one A, one M⁻¹ and one synchronisation more. Stores v₁ … v_{m+1} and z. A restart m larger than the number
 //! of unknowns wastes memory and does no other harm.
 //!
-//! What is reported: within a cycle ‖β e₁ − H y‖, which is ‖b − A x‖ to rounding; for the last step of a cycle the residual
+//! What is reported: within a cycle ‖β e₁ − H y‖, which is ‖b − A x‖ up to a factor near 1 (`arnoldi.rs`); for the last step of a cycle the residual
 //! itself, as it is computed for the restart. x is only formed at the end of a cycle or of the solve.
 //!
 //! Breakdowns: h_{j+1,j} = 0 (to 10 ε of the column of H) means that the space is invariant and holds the solution: the
@@ -17,7 +17,7 @@
 //! minimiser over the space before that step.
 //!
 //! Deviation from the paper: preconditioned from the right, so that the residual is the true one; Gram–Schmidt classical and
-//! twice instead of modified, for its few synchronisations.
+//! twice where needed instead of modified, for its few synchronisations.
 //!
 //! Reference: Saad & Schultz 1986, doi:10.1137/0907058; Saad, Iterative Methods for Sparse Linear Systems, 2nd ed.,
 //! algorithm 9.5.

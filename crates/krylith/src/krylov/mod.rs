@@ -8,8 +8,8 @@
 //! | [`Cg`] | Hermitian positive definite | the same | 1 | 1 | 3 | 3 | 4 |
 //! | [`Minres`] | Hermitian, may be indefinite | Hermitian positive definite | 1 | 1 | 3 | 6 | 7 |
 //! | [`BiCgStab`] | any | any, fixed | 2 | 2 | 3 | 6 | 7 |
-//! | [`Gmres`] with restart m | any | any, fixed | 1 | 1 | 2 | 2j + 1 | m + 2 |
-//! | [`Fgmres`] with restart m | any | any, may change | 1 | 1 | 2 | 2j + 1 | 2m + 1 |
+//! | [`Gmres`] with restart m | any | any, fixed | 1 | 1 | 2 | j + 1 to 2j + 1 | m + 2 |
+//! | [`Fgmres`] with restart m | any | any, may change | 1 | 1 | 2 | j + 1 to 2j + 1 | 2m + 1 |
 //!
 //! The four columns in the middle count what one iteration applies, waits for and updates; j is the number of the step
 //! since the restart. A restart costs one A, one synchronisation and m updates and a few more; for `Gmres` also one M⁻¹.
