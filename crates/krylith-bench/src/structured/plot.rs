@@ -55,7 +55,7 @@ fn rates(record: &Record, operation: Operation, series: &[String], everyone: boo
     let stencils = Stencil::ALL.into_iter().filter(|s| record.cases.iter().any(|case| case.stencil == *s));
     let what = if everyone { "" } else { ", parts of Krylith's path" };
     Figure {
-        title: format!("Rate of the {}{what}", operation.name()),
+        title: format!("Rate: {}{what}", operation.name()),
         series: series.iter().enumerate().map(|(k, name)| (name.clone(), colour(name, k))).collect(),
         mark: Some("bound by memory or arithmetic; above: structured beside the fastest other"),
         panels: stencils.map(row).collect(),
