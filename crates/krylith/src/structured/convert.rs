@@ -83,7 +83,7 @@ impl StencilMatrix {
         for (value, o) in self.samples.iter_mut().zip(stencil.offsets()) {
             *value = sample(o).unwrap_or(0.0);
         }
-        let (values, distances) = (&self.samples, &self.distances);
+        let (values, rows) = (&self.samples, Rows::new(grid, stencil, &self.distances, 1));
         if !values.iter().all(|v| v.is_finite()) {
             return false;
         }
@@ -94,7 +94,7 @@ impl StencilMatrix {
                     return;
                 }
                 let (columns, row) = matrix.row(number);
-                if !is_constant_row(&grid, stencil, distances, number, columns, row, values) {
+                if !rows.are_constant(number, columns, row, values) {
                     return same.store(false, Ordering::Relaxed);
                 }
             }
@@ -115,33 +115,44 @@ impl StencilMatrix {
 
     fn scatter_rows(&mut self, space: &Threads<f64>, matrix: &Csr<f64>) -> Result<(), SetupError> {
         let (layout, stencil, dof) = (&*self.layout, &self.stencil, self.dof);
-        let (grid, distances) = (layout.grid, &self.distances);
+        let rows = Rows::new(layout.grid, stencil, &self.distances, dof);
         let values = Arc::get_mut(&mut self.values).expect("nobody else reads them");
         let parts = values.parts(dof);
         let present = Parts::new(&mut self.present);
+        let mark = |step: usize, lane: usize, offset: usize| {
+            let at = step * stencil.len() + offset;
+            // SAFETY: every unit has one member, and a byte belongs to a step.
+            unsafe { present.write(at, present.read(at) | 1 << lane) };
+        };
         let masked = !present.is_empty();
         let wrong = AtomicBool::new(false);
         space.team().run(|member| {
             for unit in member.part(layout.units(), 1) {
                 layout.for_points(unit, |point, step, lane| {
-                    let number = grid.number(point);
+                    let number = layout.grid.number(point);
                     for r in 0..dof {
                         let (columns, values) = matrix.row(number * dof + r);
+                        let put = |offset: usize, c: usize, values: &[f64]| {
+                            // SAFETY: every unit has one member, every point its own lane of a step.
+                            unsafe { parts.write(stencil, (step, lane), offset, (r, c), values) };
+                            if masked {
+                                mark(step, lane, offset);
+                            }
+                        };
+                        if rows.is_whole(point, number, columns) {
+                            values
+                                .chunks_exact(dof)
+                                .enumerate()
+                                .for_each(|(offset, row)| put(offset, 0, row));
+                            continue;
+                        }
                         let mut index = 0;
-                        for (&column, &value) in columns.iter().zip(values) {
+                        for (&column, value) in columns.iter().zip(values) {
                             let (target, c) = (column as usize / dof, column as usize % dof);
-                            let found = find(&grid, stencil, distances, point, number, target, index);
+                            let found = rows.find(point, number, target, index);
                             let Some(offset) = found else { return wrong.store(true, Ordering::Relaxed) };
                             index = offset;
-                            // SAFETY: every unit has one member, every point its own lane of a step; a byte of `present`
-                            // belongs to a step, and so to one member.
-                            unsafe {
-                                parts.write(stencil, step, lane, offset, (r, c), value);
-                                if masked {
-                                    let at = step * stencil.len() + offset;
-                                    present.write(at, present.read(at) | 1 << lane);
-                                }
-                            }
+                            put(offset, c, std::slice::from_ref(value));
                         }
                     }
                 });
@@ -174,19 +185,18 @@ impl Values {
 }
 
 impl ValueParts<'_> {
-    /// Entry (r, c) of the block at an offset.
+    /// Entries (r, c), (r, c + 1) … of the block at an offset.
     ///
     /// # Safety
-    /// Step and lane are a point's that no other thread writes.
+    /// Step and lane are a point's that no other thread writes; the block has these entries.
     #[inline]
     pub(super) unsafe fn write(
         &self,
         s: &Stencil,
-        step: usize,
-        lane: usize,
+        (step, lane): (usize, usize),
         offset: usize,
         (r, c): (usize, usize),
-        value: f64,
+        values: &[f64],
     ) {
         let (dof, centre) = (self.dof, s.centre());
         let (side, index, count) = match offset {
@@ -194,8 +204,11 @@ impl ValueParts<'_> {
             o if o == centre => (&self.diagonal, 0, 1),
             o => (&self.upper, o - centre - 1, s.len() - centre - 1),
         };
-        // SAFETY: by the caller's promise.
-        unsafe { side.write((((step * count + index) * dof + c) * dof + r) * LANES + lane, value) }
+        let first = (((step * count + index) * dof + c) * dof + r) * LANES + lane;
+        for (k, &value) in values.iter().enumerate() {
+            // SAFETY: by the caller's promise.
+            unsafe { side.write(first + k * dof * LANES, value) };
+        }
     }
 }
 
@@ -205,55 +218,57 @@ pub(super) fn distances(grid: &Grid, stencil: &Stencil) -> Vec<isize> {
     stencil.offsets().iter().map(|o| o[0] as isize + nx * (o[1] as isize + ny * o[2] as isize)).collect()
 }
 
-/// The offset from a point to the point of number `target`, looked for from `first` on and then from the start.
-#[inline]
-fn find(
-    grid: &Grid,
-    stencil: &Stencil,
-    distances: &[isize],
-    point: [usize; 3],
-    number: usize,
-    target: usize,
-    first: usize,
-) -> Option<usize> {
-    let fits = |o: &usize| {
-        number.checked_add_signed(distances[*o]) == Some(target)
-            && grid.at(point, stencil.offsets()[*o]).is_some()
-    };
-    (first..distances.len()).chain(0..first).find(fits)
+/// Where the entries of compressed rows belong.
+struct Rows<'a> {
+    grid: Grid,
+    stencil: &'a Stencil,
+    distances: &'a [isize],
+    dof: usize,
+    reach: [usize; 3],
 }
 
-/// Whether a row has every offset that stays in the grid, each with its number.
-fn is_constant_row(
-    grid: &Grid,
-    stencil: &Stencil,
-    distances: &[isize],
-    number: usize,
-    columns: &[u32],
-    row: &[f64],
-    values: &[f64],
-) -> bool {
-    let point = grid.point(number);
-    let (n, reach) = (grid.extents(), stencil.reach());
-    let interior = (0..3).all(|a| point[a] >= reach[a] && point[a] + reach[a] < n[a]);
-    if interior && columns.len() == values.len() {
-        // All offsets, in the order of columns.
-        let place =
-            |(k, &column): (usize, &u32)| number.checked_add_signed(distances[k]) == Some(column as usize);
-        if columns.iter().enumerate().all(place) {
+impl<'a> Rows<'a> {
+    fn new(grid: Grid, stencil: &'a Stencil, distances: &'a [isize], dof: usize) -> Self {
+        Rows { grid, stencil, distances, dof, reach: stencil.reach() }
+    }
+
+    /// Whether this is the row of a point inside, with every entry of the stencil in the order of columns: most rows are.
+    #[inline]
+    fn is_whole(&self, point: [usize; 3], number: usize, columns: &[u32]) -> bool {
+        let (n, reach, dof) = (self.grid.extents(), self.reach, self.dof);
+        let inside = (0..3).all(|a| point[a] >= reach[a] && point[a] + reach[a] < n[a]);
+        inside
+            && columns.len() == self.distances.len() * dof
+            && columns.chunks_exact(dof).zip(self.distances).all(|(columns, &distance)| {
+                let first = number.wrapping_add_signed(distance) * dof;
+                columns.iter().enumerate().all(|(c, &column)| column as usize == first + c)
+            })
+    }
+
+    /// The offset from a point to the point of number `target`, looked for from `first` on and then from the start.
+    #[inline]
+    fn find(&self, point: [usize; 3], number: usize, target: usize, first: usize) -> Option<usize> {
+        let fits = |o: &usize| {
+            number.checked_add_signed(self.distances[*o]) == Some(target)
+                && self.grid.at(point, self.stencil.offsets()[*o]).is_some()
+        };
+        (first..self.distances.len()).chain(0..first).find(fits)
+    }
+
+    /// Whether each entry of a row is the number of its offset.
+    fn are_constant(&self, number: usize, columns: &[u32], row: &[f64], values: &[f64]) -> bool {
+        let point = self.grid.point(number);
+        if self.is_whole(point, number, columns) {
             return row.iter().zip(values).all(|(v, expected)| v.to_bits() == expected.to_bits());
         }
-    }
-    let mut index = 0;
-    columns.iter().zip(row).all(|(&column, v)| {
-        match find(grid, stencil, distances, point, number, column as usize, index) {
-            Some(offset) => {
+        let mut index = 0;
+        columns.iter().zip(row).all(|(&column, v)| {
+            self.find(point, number, column as usize, index).is_some_and(|offset| {
                 index = offset;
                 v.to_bits() == values[offset].to_bits()
-            }
-            None => false,
-        }
-    })
+            })
+        })
+    }
 }
 
 /// Which of the eight points of each step have which neighbours.

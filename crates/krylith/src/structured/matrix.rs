@@ -144,11 +144,9 @@ impl StencilMatrix {
                         }
                         room.fill(0.0);
                         block(point, offset, room);
-                        for r in 0..dof {
-                            for c in 0..dof {
-                                // SAFETY: every unit has one member, every point its own lane of a step.
-                                unsafe { parts.write(stencil, step, lane, index, (r, c), room[r * dof + c]) };
-                            }
+                        for (r, row) in room.chunks_exact(dof).enumerate() {
+                            // SAFETY: every unit has one member, every point its own lane of a step.
+                            unsafe { parts.write(stencil, (step, lane), index, (r, 0), row) };
                         }
                     }
                 });
