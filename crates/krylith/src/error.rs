@@ -150,6 +150,16 @@ pub enum SetupError {
         /// Its value.
         value: f64,
     },
+    /// An entry of A that is infinite or NaN.
+    #[error("A has {value} in row {row}, column {column} (both counted from 0); every number must be finite")]
+    NotFinite {
+        /// The row of the first one, counted from 0.
+        row: usize,
+        /// Its column, counted from 0.
+        column: usize,
+        /// The number.
+        value: f64,
+    },
     /// A symmetric factor was asked of a pattern that is not symmetric.
     #[error("the pattern is not symmetric, as this factor needs it")]
     PatternNotSymmetric,
@@ -157,9 +167,9 @@ pub enum SetupError {
     #[error("the pattern differs from the one that was analyzed; call `analyze` again")]
     PatternChanged,
     /// More memory than may be taken.
-    #[error("the factor would take {predicted} bytes, more than the limit of {limit}")]
+    #[error("{} are needed, more than the limit of {}", size(*.predicted), size(*.limit))]
     MemoryLimit {
-        /// Bytes that it would take, told before they are allocated.
+        /// Bytes that it would take, predicted before they are allocated.
         predicted: u64,
         /// Bytes that it may take.
         limit: u64,
@@ -207,10 +217,39 @@ pub enum SolveError {
         "there is no factor of this matrix: call `refactor` first, or allow it with `Solver::allow_stale_factor`"
     )]
     StaleFactor,
+    /// A number of b or of the guess that is infinite or NaN.
+    #[error("{what} has {value} in row {row} (counted from 0); every number must be finite")]
+    NotFinite {
+        /// `"b"` or `"the guess x"`.
+        what: &'static str,
+        /// The row of the first one, counted from 0.
+        row: usize,
+        /// The number.
+        value: f64,
+    },
+    /// An option that no solve can have.
+    #[error("{name} is {value}; {needed}")]
+    Option {
+        /// Which one.
+        name: &'static str,
+        /// What it is.
+        value: String,
+        /// What it must be.
+        needed: &'static str,
+    },
     /// The preconditioner.
     #[error(transparent)]
     Setup(#[from] SetupError),
     /// The place where the vectors live.
     #[error(transparent)]
     Backend(#[from] BackendError),
+}
+
+/// Bytes for people: 1.23 GB.
+fn size(bytes: u64) -> String {
+    let units = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
+    match units.iter().find(|(unit, _)| bytes as f64 >= *unit) {
+        Some((unit, name)) => format!("{:.2} {name}", bytes as f64 / unit),
+        None => format!("{bytes} bytes"),
+    }
 }

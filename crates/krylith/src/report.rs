@@ -12,16 +12,20 @@ pub enum Outcome {
     Converged,
     /// The limit of iterations is reached.
     MaxIterations,
-    /// The recurrence says that the tolerance is met, the recomputed residual does not, and replacing the one by the other
-    /// has not helped: the accuracy that can be had is reached.
+    /// The answer is at the limit of the arithmetic: its backward error is that of rounding, but the tolerance asks for more.
     AttainableAccuracy,
+    /// A is singular, or nearly so, and b is not in its range: x nearly minimises ‖b − A x‖₂, because ‖Aᵀr‖ is at most 10⁻⁸ of
+    /// what its terms add up to; or x has grown until its backward error is that of rounding, with a residual that is not small.
+    Singular,
+    /// The residual has grown beyond 1/ε times the least one, or the iteration came to numbers that are not finite.
+    Diverged,
     /// The method cannot go on.
     Breakdown,
     /// A is not positive definite, as the method needs it.
     IndefiniteOperator,
     /// The preconditioner is not positive definite, as the method needs it.
     IndefinitePreconditioner,
-    /// An infinite number or NaN came up.
+    /// An infinite number or NaN came up in the first iteration.
     NotFinite,
     /// The observer ended it.
     Interrupted,
@@ -34,6 +38,8 @@ impl Outcome {
             Outcome::Converged => "converged",
             Outcome::MaxIterations => "max_iterations",
             Outcome::AttainableAccuracy => "attainable_accuracy",
+            Outcome::Singular => "singular",
+            Outcome::Diverged => "diverged",
             Outcome::Breakdown => "breakdown",
             Outcome::IndefiniteOperator => "indefinite_operator",
             Outcome::IndefinitePreconditioner => "indefinite_preconditioner",
@@ -54,6 +60,17 @@ pub struct Recovery {
     pub value: Option<f64>,
     /// What was done instead.
     pub action: String,
+}
+
+/// How the residual of an answer was recomputed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Certificate {
+    /// `f64`, `double-double` where the rounding of `f64` left the question open, or `f64 without a bound` for an operator without a
+    /// matrix.
+    pub arithmetic: &'static str,
+    /// What ‖b − A x‖₂ / ‖b‖₂ is at most, the rounding of the recomputed residual included.
+    pub residual_bound: Option<f64>,
 }
 
 /// Seconds by phase.
@@ -87,6 +104,10 @@ pub struct Report {
     /// ‖b − A x‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞): x solves exactly a system whose A and b differ by this much, relatively. Not there
     /// for an A that is not a matrix. It bounds the residual, not the error of x.
     pub backward_error: Option<f64>,
+    /// How the residual was recomputed, and what it is at most.
+    pub certificate: Certificate,
+    /// ‖Aᵀr‖₂ / ‖|A|ᵀ|r|‖₂ where it was needed to say why a solve failed: near 0, r cannot be made smaller.
+    pub normal_residual: Option<f64>,
     /// How often the residual of the recurrence was replaced by the recomputed one.
     pub residual_replacements: usize,
     /// ‖r‖₂ / ‖b‖₂ by iteration, from number 0 on, as the recurrence had it.

@@ -77,6 +77,30 @@ fn every_member_has_the_same_bits_on_any_number_of_threads() {
     }
 }
 
+/// Whatever the outcome: a preconditioner that was asked for is there, or an entry of `recovery` says why not.
+#[test]
+fn every_method_runs_with_the_preconditioner_that_was_asked_for() {
+    let a = problem("elasticity3d:2");
+    let b = right_hand_side(a.nrows());
+    let blocks = ["bjacobi", "bjacobi(3)", "bic0", "bic0(1)", "bic0(3)", "bilu0", "bilu0(3)"];
+    let methods =
+        [Method::Auto, Method::Cg, Method::BiCgStab, Method::Gmres(9), Method::Fgmres(9), Method::Minres];
+    for name in SYMMETRIC.iter().chain(&GENERAL).chain(&blocks).chain(&["none"]) {
+        for method in methods {
+            for layout in [Layout::Auto, Layout::Slices, Layout::Rows] {
+                let solver = solver(name, method).layout(layout).max_iterations(3).threads(2);
+                let report = solver.solve(&a, &b).unwrap().report;
+                let replaced = report.recovery.iter().any(|r| r.action.ends_with("with none"));
+                let expected = if replaced { "none" } else { name };
+                assert_eq!(report.preconditioner, expected, "{method} {:?}", report.recovery);
+                assert_eq!(report.preconditioner_nnz > 0, expected != "none", "{method} {name}");
+                assert!(method == Method::Auto || !replaced, "{method} {name}");
+                assert!(method == Method::Auto || report.solver == method.to_string());
+            }
+        }
+    }
+}
+
 /// Factors in f32 cost a few iterations at most and half of the bytes of entries.
 #[test]
 fn narrow_factors_are_smaller_and_as_good() {

@@ -4,7 +4,7 @@
 //!   x += α p̂ + ω ŝ;  r = s − ω t;  ρ_new = r̂ᴴr;  β = (ρ_new / ρ)(α / ω);  p = r + β (p − ω v)
 //!
 //! An iteration is both halves: 2 A, 2 M⁻¹, 3 synchronisations (r̂ᴴv; tᴴs tᴴt ‖s‖; ‖r‖ r̂ᴴr), 6 updates.
-//! Stores r r̂ p v t p̂ ŝ; s is kept in r. r̂ is the first residual.
+//! Stores r r̂ p v t p̂ ŝ and the best x; s is kept in r. r̂ is the first residual.
 //!
 //! Breakdowns, each a [`Status::Breakdown`] that leaves x at an iterate whose residual norm is reported:
 //!
@@ -21,7 +21,7 @@
 //! Reference: van der Vorst 1992, doi:10.1137/0913035; Saad, Iterative Methods for Sparse Linear Systems, 2nd ed.,
 //! algorithm 7.7.
 
-use super::{Finish, Status, System, finish, judge};
+use super::{Best, Finish, Status, System, finish};
 use crate::error::BackendError;
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
@@ -40,6 +40,7 @@ pub struct BiCgStab<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
     hats: [S::Vector; 2],
     a_scratch: A::Scratch,
     m_scratch: M::Scratch,
+    best: Best<S>,
 }
 
 impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> BiCgStab<S, A, M> {
@@ -56,7 +57,13 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> BiCgStab<S, A, M> {
             hats: [space.zeros(&layout)?, space.zeros(&layout)?],
             a_scratch: a.scratch(space)?,
             m_scratch: m.scratch(space)?,
+            best: Best::new(space, &layout)?,
         })
+    }
+
+    /// The best iterate of the last solve that was left for a worse one, and its residual norm by the recurrence.
+    pub fn kept(&self) -> Option<(&S::Vector, S::Real)> {
+        self.best.kept()
     }
 
     /// Improves the guess in `x` until the criterion or the observer ends it, or the method breaks down; `x` then holds the
@@ -79,8 +86,9 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> BiCgStab<S, A, M> {
         let shadow_norm = now.residual_norm;
         let mut rho = S::Scalar::from_real(shadow_norm * shadow_norm);
         let mut broken = None;
+        self.best.start();
         loop {
-            if let Some(status) = judge(&now, stop, observer).or(broken) {
+            if let Some(status) = self.best.judge(&now, stop, observer).or(broken) {
                 return Ok(finish(&now, status));
             }
             // p̂ = M⁻¹ p;  v = A p̂;  α = ρ / r̂ᴴv;  s = r − α v
@@ -98,17 +106,20 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> BiCgStab<S, A, M> {
             now.index += 1;
             if vanishes::<S>(ts, t_norm, s_norm) {
                 // x += α p̂;  r = s
+                self.best.guard(space, x, now.residual_norm, s_norm)?;
                 space.axpby(alpha, &self.hats[0], one, x)?;
                 now.residual_norm = s_norm;
                 broken = Some(Status::Breakdown { what: "ω = 0" });
                 continue;
             }
-            // ω = tᴴs / tᴴt;  x += α p̂ + ω ŝ;  r = s − ω t
+            // ω = tᴴs / tᴴt;  r = s − ω t;  ρ_new = r̂ᴴr
             let omega = ts / tt;
-            space.combine(&[alpha, omega], &self.hats, x)?;
-            // ρ_new = r̂ᴴr
             let [rr, rho_new] = space.update_dots(-omega, &self.t, &mut self.r, &self.r_hat)?;
-            now.residual_norm = rr.real().sqrt();
+            let norm = rr.real().sqrt();
+            // x += α p̂ + ω ŝ
+            self.best.guard(space, x, now.residual_norm, norm)?;
+            space.combine(&[alpha, omega], &self.hats, x)?;
+            now.residual_norm = norm;
             if vanishes::<S>(rho_new, shadow_norm, now.residual_norm) {
                 broken = Some(Status::Breakdown { what: "ρ = 0" });
                 continue;

@@ -2,12 +2,14 @@
 //!
 //!   q = A p;  α = rᵀz / pᵀq;  x += α p;  r −= α q;  z = M⁻¹ r;  β = rᵀz_new / rᵀz_old;  p = z + β p
 //!
-//! Per iteration: 1 A, 1 M⁻¹, 3 synchronisations (pᵀq, ‖r‖, rᵀz), 3 updates. Stores r z p q.
+//! x is updated together with p: until then it is the iterate before r, which `Best` may have to keep.
+//!
+//! Per iteration: 1 A, 1 M⁻¹, 3 synchronisations (pᵀq, ‖r‖, rᵀz), 3 updates. Stores r z p q and the best x.
 //! Breakdown: pᵀq ≤ 0 means that A is not positive definite, rᵀz ≤ 0 that M is not.
 //! Reference: Hestenes & Stiefel 1952, doi:10.6028/jres.049.044; preconditioned as in Saad, Iterative Methods for Sparse
 //! Linear Systems, 2nd ed., algorithm 9.1.
 
-use super::{Finish, Status, System, finish, judge};
+use super::{Best, Finish, Status, System, finish};
 use crate::error::BackendError;
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
@@ -23,6 +25,7 @@ pub struct Cg<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
     q: S::Vector,
     a_scratch: A::Scratch,
     m_scratch: M::Scratch,
+    best: Best<S>,
     /// p and q hold a direction and its product.
     has_direction: bool,
 }
@@ -39,8 +42,14 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
             q: space.zeros(&layout)?,
             a_scratch: a.scratch(space)?,
             m_scratch: m.scratch(space)?,
+            best: Best::new(space, &layout)?,
             has_direction: false,
         })
+    }
+
+    /// The best iterate of the last solve that was left for a worse one, and its residual norm by the recurrence.
+    pub fn kept(&self) -> Option<(&S::Vector, S::Real)> {
+        self.best.kept()
     }
 
     /// Improves the guess in `x` until the criterion or the observer ends it, or the method breaks down; `x` then holds the
@@ -69,27 +78,39 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
         observer: &mut impl Observer<S::Real>,
     ) -> Result<Finish<S::Real>, BackendError> {
         let System { space, a, m } = system;
-        let Cg { r, z, p, q, a_scratch, m_scratch, has_direction } = self;
+        let Cg { r, z, p, q, a_scratch, m_scratch, best, has_direction } = self;
+        best.start();
 
         // r = b − A x
         let mut now = system.start(b, x, r, a_scratch)?;
         let mut rz_old = None;
+        // α of the step that r has taken and x has not
+        let mut pending = None;
         loop {
-            if let Some(status) = judge(&now, stop, observer) {
+            let mut ended = best.judge(&now, stop, observer);
+            // z = M⁻¹ r;  rᵀz
+            let mut rz = S::Scalar::ZERO;
+            if ended.is_none() {
+                m.apply(space, r, z, m_scratch)?;
+                rz = space.dot(r, z)?;
+                ended = not_positive(rz, Status::IndefinitePreconditioner);
+            }
+            if let Some(status) = ended {
+                if let Some(alpha) = pending {
+                    space.axpby(alpha, p, S::Scalar::ONE, x)?;
+                }
                 return Ok(finish(&now, status));
             }
-            // z = M⁻¹ r;  β = rᵀz_new / rᵀz_old;  p = z + β p
-            m.apply(space, r, z, m_scratch)?;
-            let rz = space.dot(r, z)?;
-            if let Some(status) = not_positive(rz, Status::IndefinitePreconditioner) {
-                return Ok(finish(&now, status));
-            }
+            // β = rᵀz_new / rᵀz_old;  x += α p;  p = z + β p
             let beta = match rz_old {
                 Some(old) => rz / old,
                 None if *has_direction => conjugate(space, z, p, q)?,
                 None => S::Scalar::ZERO,
             };
-            space.axpby(S::Scalar::ONE, z, beta, p)?;
+            match pending.take() {
+                Some(alpha) => space.cg_direction(alpha, z, beta, p, x)?,
+                None => space.axpby(S::Scalar::ONE, z, beta, p)?,
+            }
             rz_old = Some(rz);
             // q = A p;  α = rᵀz / pᵀq
             let pq = a.apply_dot(space, p, q, a_scratch)?;
@@ -100,8 +121,11 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
             if !alpha.is_finite() {
                 return Ok(finish(&now, Status::NotFinite));
             }
-            // x += α p;  r −= α q
-            now.residual_norm = space.step(alpha, p, q, x, r)?;
+            // r −= α q
+            let norm = space.update_norm(-alpha, q, r)?;
+            best.guard(space, x, now.residual_norm, norm)?;
+            now.residual_norm = norm;
+            pending = Some(alpha);
             *has_direction = true;
             now.index += 1;
         }

@@ -5,7 +5,7 @@
 //!   y minimises ‖β e₁ − H y‖;  x += Z y;  start again
 //!
 //! An iteration is one step j: 1 A, 1 M⁻¹, 2 synchronisations (Gram–Schmidt, see `arnoldi.rs`), j + 1 updates, or 2j + 1; a
-//! restart costs one A and one synchronisation more. Stores v₁ … v_{m+1} and z₁ … z_m: the price of not having to apply
+//! restart costs one A and one synchronisation more. Stores v₁ … v_{m+1}, z₁ … z_m and the best x: the z are the price of not having to apply
 //! M⁻¹ to V y, which would have no meaning. With a fixed M the iterates are those of GMRES(m).
 //!
 //! What is reported, and breakdowns: as in `gmres.rs`. That H is singular where h_{j+1,j} = 0 may here be the doing of the
@@ -16,7 +16,7 @@
 //! Reference: Saad 1993, doi:10.1137/0914028; Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., algorithm 9.6.
 
 use super::arnoldi::Arnoldi;
-use super::{Finish, Status, System, finish, judge};
+use super::{Best, Finish, Status, System, finish};
 use crate::error::BackendError;
 use crate::observe::{Iteration, Observer};
 use crate::operator::LinearOperator;
@@ -30,6 +30,7 @@ pub struct Fgmres<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
     z: Vec<S::Vector>,
     a_scratch: A::Scratch,
     m_scratch: M::Scratch,
+    best: Best<S>,
 }
 
 impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Fgmres<S, A, M> {
@@ -43,7 +44,13 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Fgmres<S, A, M> {
             z: (0..restart.max(1)).map(|_| space.zeros(&layout)).collect::<Result<_, _>>()?,
             a_scratch: a.scratch(space)?,
             m_scratch: m.scratch(space)?,
+            best: Best::new(space, &layout)?,
         })
+    }
+
+    /// The best iterate of the last solve that was left for a worse one, and its residual norm by the recurrence.
+    pub fn kept(&self) -> Option<(&S::Vector, S::Real)> {
+        self.best.kept()
     }
 
     /// Improves the guess in `x` until the criterion or the observer ends it, or the method breaks down; `x` then holds the
@@ -57,13 +64,15 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Fgmres<S, A, M> {
         observer: &mut impl Observer<S::Real>,
     ) -> Result<Finish<S::Real>, BackendError> {
         let mut index = 0;
+        self.best.start();
         loop {
             // r = b − A x;  β = ‖r‖;  v₁ = r / β
             let mut now = system.start(b, x, self.arnoldi.first(), &mut self.a_scratch)?;
             now.index = index;
-            if let Some(status) = judge(&now, stop, observer) {
+            if let Some(status) = self.best.judge(&now, stop, observer) {
                 return Ok(finish(&now, status));
             }
+            self.best.keep(system.space, x, now.residual_norm, 0.5)?;
             self.arnoldi.start(system.space, now.residual_norm, b)?;
             let ended = self.cycle(system, &mut now, stop, observer)?;
             // y minimises ‖β e₁ − H y‖;  x += Z y

@@ -5,7 +5,7 @@
 //!   y minimises ‖β e₁ − H y‖;  x += M⁻¹ V y;  start again
 //!
 //! An iteration is one step j: 1 A, 1 M⁻¹, 2 synchronisations (Gram–Schmidt, see `arnoldi.rs`), j + 1 updates, or 2j + 1; a
-//! restart costs one A, one M⁻¹ and one synchronisation more. Stores v₁ … v_{m+1} and z. A restart m larger than the number
+//! restart costs one A, one M⁻¹ and one synchronisation more. Stores v₁ … v_{m+1}, z and the best x. A restart m larger than the number
 //! of unknowns wastes memory and does no other harm.
 //!
 //! What is reported: within a cycle ‖β e₁ − H y‖, which is ‖b − A x‖ up to a factor near 1 (`arnoldi.rs`); for the last step of a cycle the residual
@@ -23,7 +23,7 @@
 //! algorithm 9.5.
 
 use super::arnoldi::Arnoldi;
-use super::{Finish, Status, System, finish, judge};
+use super::{Best, Finish, Status, System, finish};
 use crate::error::BackendError;
 use crate::observe::{Iteration, Observer};
 use crate::operator::LinearOperator;
@@ -38,6 +38,7 @@ pub struct Gmres<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
     z: S::Vector,
     a_scratch: A::Scratch,
     m_scratch: M::Scratch,
+    best: Best<S>,
 }
 
 impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Gmres<S, A, M> {
@@ -51,7 +52,13 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Gmres<S, A, M> {
             z: space.zeros(&layout)?,
             a_scratch: a.scratch(space)?,
             m_scratch: m.scratch(space)?,
+            best: Best::new(space, &layout)?,
         })
+    }
+
+    /// The best iterate of the last solve that was left for a worse one, and its residual norm by the recurrence.
+    pub fn kept(&self) -> Option<(&S::Vector, S::Real)> {
+        self.best.kept()
     }
 
     /// Improves the guess in `x` until the criterion or the observer ends it, or the method breaks down; `x` then holds the
@@ -65,13 +72,15 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Gmres<S, A, M> {
         observer: &mut impl Observer<S::Real>,
     ) -> Result<Finish<S::Real>, BackendError> {
         let mut index = 0;
+        self.best.start();
         loop {
             // r = b − A x;  β = ‖r‖;  v₁ = r / β
             let mut now = system.start(b, x, self.arnoldi.first(), &mut self.a_scratch)?;
             now.index = index;
-            if let Some(status) = judge(&now, stop, observer) {
+            if let Some(status) = self.best.judge(&now, stop, observer) {
                 return Ok(finish(&now, status));
             }
+            self.best.keep(system.space, x, now.residual_norm, 0.5)?;
             self.arnoldi.start(system.space, now.residual_norm, b)?;
             let ended = self.cycle(system, &mut now, stop, observer)?;
             self.correct(system, x)?;

@@ -20,7 +20,8 @@
 //! It costs one vector, one update and one product an iteration, and divides by nothing. βₖ uₖ and βₖ qₖ are stored without
 //! dividing by βₖ, dₖ without γₖ: the factors go into the coefficients.
 //!
-//! Per iteration: 1 A, 1 M⁻¹, 3 synchronisations (α, β, ‖r‖), 6 updates. Stores βₖuₖ, β_{k−1}u_{k−1}, βₖqₖ, A q, two d, r.
+//! Per iteration: 1 A, 1 M⁻¹, 3 synchronisations (α, β, ‖r‖), 6 updates. Stores βₖuₖ, β_{k−1}u_{k−1}, βₖqₖ, A q, two d, r and the
+//! best x.
 //!
 //! Breakdowns: r₀ᴴ M⁻¹ r₀ ≤ 0, or a later β² < 0, means that M is not positive definite. The other two are a
 //! [`Status::Breakdown`]:
@@ -38,7 +39,7 @@
 //! Reference: Paige & Saunders 1975, doi:10.1137/0712047.
 
 use super::hessenberg::hypot;
-use super::{Finish, Status, System, finish, judge};
+use super::{Best, Finish, Status, System, finish};
 use crate::error::BackendError;
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
@@ -49,6 +50,12 @@ use std::mem::swap;
 
 /// Multiples of ε, relative to T, below which A M⁻¹ r counts as zero.
 const SINGULAR: f64 = 1000.0;
+
+/// A M⁻¹ r below this, relative to T and r, may be the least squares of a singular system: x is kept, whenever it has halved.
+const NEARLY_SINGULAR: f64 = 1e-6;
+
+/// Residuals of least squares differ by less than this.
+const SAME_LEVEL: f64 = 0.999;
 
 /// The workspace of a solve by MINRES; it serves any number of solves of the same layout.
 pub struct Minres<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
@@ -67,6 +74,7 @@ pub struct Minres<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
     d_old: S::Vector,
     a_scratch: A::Scratch,
     m_scratch: M::Scratch,
+    best: Best<S>,
 }
 
 impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Minres<S, A, M> {
@@ -84,7 +92,13 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Minres<S, A, M> {
             d_old: space.zeros(&layout)?,
             a_scratch: a.scratch(space)?,
             m_scratch: m.scratch(space)?,
+            best: Best::new(space, &layout)?,
         })
+    }
+
+    /// The best iterate of the last solve that was left for a worse one, and its residual norm by the recurrence.
+    pub fn kept(&self) -> Option<(&S::Vector, S::Real)> {
+        self.best.kept()
     }
 
     /// Improves the guess in `x` until the criterion or the observer ends it, or the method breaks down; `x` then holds the
@@ -101,9 +115,13 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Minres<S, A, M> {
         // r = b − A x
         let mut now = system.start(b, x, &mut self.r, &mut self.a_scratch)?;
         let mut qr = Tridiagonal::new();
+        let mut least_ratio = S::Real::from_f64(NEARLY_SINGULAR);
+        // ‖r‖ where the least squares came near: from there on rounding may make the recurrence fall while x drifts away.
+        let mut level = None;
         let mut broken = None;
+        self.best.start();
         loop {
-            if let Some(status) = judge(&now, stop, observer).or(broken) {
+            if let Some(status) = self.best.judge(&now, stop, observer).or(broken) {
                 return Ok(finish(&now, status));
             }
             if now.index == 0 {
@@ -124,10 +142,25 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Minres<S, A, M> {
                 Ok(tau) => S::Scalar::from_real(tau),
                 Err(status) => return Ok(finish(&now, status)),
             };
-            // xₖ = x_{k−1} + τₖ dₖ;  rₖ = sₖ² r_{k−1} − τₖ β_{k+1} u_{k+1}
-            space.axpby(tau, &self.d, S::Scalar::ONE, x)?;
+            // rₖ = sₖ² r_{k−1} − τₖ β_{k+1} u_{k+1};  xₖ = x_{k−1} + τₖ dₖ
             space.axpby(-tau, &self.u, S::Scalar::from_real(qr.s * qr.s), &mut self.r)?;
-            now.residual_norm = space.norm(&self.r)?;
+            let norm = space.norm(&self.r)?;
+            match level {
+                None if qr.normal_ratio >= least_ratio => {
+                    self.best.guard(space, x, now.residual_norm, norm)?;
+                }
+                _ if qr.normal_ratio < least_ratio => {
+                    // x_{k−1} is nearer to the least squares than the copy.
+                    least_ratio = S::Real::from_f64(0.5) * qr.normal_ratio;
+                    let level = *level.get_or_insert(now.residual_norm);
+                    if now.residual_norm >= S::Real::from_f64(SAME_LEVEL) * level {
+                        self.best.keep(space, x, now.residual_norm, 1.0)?;
+                    }
+                }
+                _ => {}
+            }
+            space.axpby(tau, &self.d, S::Scalar::ONE, x)?;
+            now.residual_norm = norm;
             now.index += 1;
             if beta == S::Real::ZERO {
                 broken = Some(Status::Breakdown { what: "β = 0" });
@@ -201,6 +234,8 @@ struct Tridiagonal<R> {
     above: R,
     /// The norm of the largest column of T.
     largest: R,
+    /// ‖A M⁻¹ r_{k−1}‖ / ‖r_{k−1}‖, relative to that.
+    normal_ratio: R,
 }
 
 impl<R: Real> Tridiagonal<R> {
@@ -221,6 +256,7 @@ impl<R: Real> Tridiagonal<R> {
             phi_bar: zero,
             above: zero,
             largest: zero,
+            normal_ratio: zero,
         }
     }
 
@@ -250,9 +286,9 @@ impl<R: Real> Tridiagonal<R> {
         if norm > self.largest {
             self.largest = norm;
         }
-        if hypot(self.gamma_bar.abs(), self.c.abs() * beta)
-            <= R::from_f64(SINGULAR) * R::EPSILON * self.largest
-        {
+        let normal = hypot(self.gamma_bar.abs(), self.c.abs() * beta);
+        self.normal_ratio = normal / self.largest;
+        if normal <= R::from_f64(SINGULAR) * R::EPSILON * self.largest {
             return Err(Status::Breakdown { what: "A M⁻¹ r = 0" });
         }
         (self.c_old, self.s_old) = (self.c, self.s);

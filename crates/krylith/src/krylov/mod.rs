@@ -5,11 +5,11 @@
 //!
 //! | method | A | M | A | M⁻¹ | synchronisations | updates | vectors stored |
 //! |---|---|---|---|---|---|---|---|
-//! | [`Cg`] | Hermitian positive definite | the same | 1 | 1 | 3 | 3 | 4 |
-//! | [`Minres`] | Hermitian, may be indefinite | Hermitian positive definite | 1 | 1 | 3 | 6 | 7 |
-//! | [`BiCgStab`] | any | any, fixed | 2 | 2 | 3 | 6 | 7 |
-//! | [`Gmres`] with restart m | any | any, fixed | 1 | 1 | 2 | j + 1 to 2j + 1 | m + 2 |
-//! | [`Fgmres`] with restart m | any | any, may change | 1 | 1 | 2 | j + 1 to 2j + 1 | 2m + 1 |
+//! | [`Cg`] | Hermitian positive definite | the same | 1 | 1 | 3 | 3 | 5 |
+//! | [`Minres`] | Hermitian, may be indefinite | Hermitian positive definite | 1 | 1 | 3 | 6 | 8 |
+//! | [`BiCgStab`] | any | any, fixed | 2 | 2 | 3 | 6 | 8 |
+//! | [`Gmres`] with restart m | any | any, fixed | 1 | 1 | 2 | j + 1 to 2j + 1 | m + 3 |
+//! | [`Fgmres`] with restart m | any | any, may change | 1 | 1 | 2 | j + 1 to 2j + 1 | 2m + 2 |
 //!
 //! The four columns in the middle count what one iteration applies, waits for and updates; j is the number of the step
 //! since the restart. A restart costs one A, one synchronisation and m updates and a few more; for `Gmres` also one M⁻¹.
@@ -17,8 +17,11 @@
 //!
 //! All of them report ‖b − A x‖₂, not a norm changed by the preconditioner: MINRES carries the residual along, the others
 //! are preconditioned from the right or need nothing else.
+//!
+//! One of the vectors keeps the best iterate in case the method loses it again (`best.rs`): `kept` gives it after a solve.
 
 mod arnoldi;
+mod best;
 mod bicgstab;
 mod cg;
 mod fgmres;
@@ -26,6 +29,7 @@ mod gmres;
 mod hessenberg;
 mod minres;
 
+pub(crate) use best::Best;
 pub use bicgstab::BiCgStab;
 pub use cg::Cg;
 pub use fgmres::Fgmres;
@@ -108,6 +112,8 @@ pub enum Status {
     },
     /// An infinite number or NaN came up.
     NotFinite,
+    /// The residual has grown beyond 1/ε times the least of the run.
+    Diverged,
 }
 
 /// The end of an iteration.

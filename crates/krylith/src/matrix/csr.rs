@@ -2,6 +2,7 @@
 
 use super::assemble::{ROWS_PER_TASK, Triplets, assemble, sort_and_sum};
 use super::pattern::{Order, check_columns, check_dimensions, check_rows};
+use super::version::Version;
 use super::{Pattern, Symmetry};
 use crate::error::MatrixError;
 use crate::scalar::Scalar;
@@ -20,10 +21,17 @@ use std::sync::Arc;
 /// assert_eq!(y, [0.0, 3.0]);
 /// # Ok::<(), krylith::MatrixError>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Csr<T> {
     pattern: Arc<Pattern>,
     values: Vec<T>,
+    version: Version,
+}
+
+impl<T: PartialEq> PartialEq for Csr<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.pattern == other.pattern && self.values == other.values
+    }
 }
 
 /// A borrowed matrix by rows: the caller's own arrays, checked once, never copied.
@@ -59,7 +67,7 @@ impl<T: Scalar> Csr<T> {
     /// A matrix of a given pattern.
     pub fn with_pattern(pattern: Arc<Pattern>, values: Vec<T>) -> Result<Self, MatrixError> {
         check_length("values", pattern.nnz(), values.len())?;
-        Ok(Csr { pattern, values })
+        Ok(Self::trusted(pattern, values))
     }
 
     /// A matrix from raw parts whose columns may be in any order within a row; duplicates are summed in the order given.
@@ -139,7 +147,7 @@ impl<T: Scalar> Csr<T> {
         fill_rows(&row_ptr, &mut col_idx, &mut values, &fill);
         check_columns(ncols, &row_ptr, &col_idx, Order::Strict)?;
         let pattern = Pattern::trusted(nrows, ncols, row_ptr, col_idx);
-        Ok(Csr { pattern: Arc::new(pattern), values })
+        Ok(Self::trusted(Arc::new(pattern), values))
     }
 
     /// The identity of order `n`.
@@ -149,7 +157,7 @@ impl<T: Scalar> Csr<T> {
 
     pub(crate) fn trusted(pattern: Arc<Pattern>, values: Vec<T>) -> Self {
         debug_assert_eq!(pattern.nnz(), values.len());
-        Csr { pattern, values }
+        Csr { pattern, values, version: Version::new() }
     }
 
     /// The pattern, to be shared with `Arc::clone`.
@@ -162,9 +170,15 @@ impl<T: Scalar> Csr<T> {
         &self.values
     }
 
-    /// The values, to be changed in place: the pattern stays.
+    /// The values, to be changed in place: the pattern stays. A [`Prepared`](crate::solver::Prepared) solve compares the values
+    /// with those it factored after this was called.
     pub fn values_mut(&mut self) -> &mut [T] {
+        self.version = Version::new();
         &mut self.values
+    }
+
+    pub(super) fn version(&self) -> &Version {
+        &self.version
     }
 
     /// Pattern and values.
@@ -232,7 +246,7 @@ impl<T: Scalar> Csr<T> {
     /// The same matrix with another kind of number, each value rounded to nearest; the pattern is shared.
     pub fn cast<U: Scalar>(&self) -> Csr<U> {
         let values = self.values.par_iter().map(|v| U::from_f64(v.to_f64())).collect();
-        Csr { pattern: Arc::clone(&self.pattern), values }
+        Csr::trusted(Arc::clone(&self.pattern), values)
     }
 
     /// Bytes held by the arrays.

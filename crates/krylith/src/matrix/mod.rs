@@ -6,11 +6,13 @@ mod convert;
 mod csr;
 mod pattern;
 mod permutation;
+mod residual;
 mod scatter;
 mod spmv;
 mod summary;
 mod symmetry;
 mod transpose;
+mod version;
 
 pub(crate) use assemble::{Entries, ROWS_PER_TASK, assemble, share};
 pub(crate) use csr::check_length;
@@ -18,7 +20,11 @@ pub use csr::{Csr, CsrRef};
 pub use pattern::Pattern;
 pub(crate) use pattern::check_dimensions;
 pub use permutation::Permutation;
+pub(crate) use residual::{
+    Arithmetic, Chunk, ResidualNorms, chunk_count, norm_roundoff, normal_residual, residual,
+};
 pub(crate) use scatter::Parts;
 pub(crate) use spmv::part_by_work;
 pub use summary::{Bin, Diagonal, Summary};
 pub use symmetry::{Mirror, Symmetry, Triangle};
+pub(crate) use version::SeenValues;

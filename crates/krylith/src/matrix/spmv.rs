@@ -17,7 +17,7 @@ use std::any::TypeId;
 use std::ops::Range;
 
 /// A member's rows: a share of entries and rows, cut at multiples of [`CHUNK`].
-fn part_of_rows(row_ptr: &[usize], member: &Member<'_>) -> Range<usize> {
+pub(super) fn part_of_rows(row_ptr: &[usize], member: &Member<'_>) -> Range<usize> {
     part_by_work(row_ptr.len() - 1, member, |row| row_ptr[row] + row)
 }
 

@@ -103,7 +103,11 @@ impl Incomplete {
         a.require_square()?;
         let limit = self.max_bytes.or_else(crate::solver::available_memory).unwrap_or(u64::MAX);
         if self.level == 0 && require_diagonal(a).is_ok() {
-            return Ok(Arc::clone(a));
+            let predicted = fill::bytes_by_rows(a.nrows(), (a.nnz() - a.nrows()) as u64);
+            return match predicted > limit {
+                true => Err(SetupError::MemoryLimit { predicted, limit }),
+                false => Ok(Arc::clone(a)),
+            };
         }
         let cholesky = self.form.kind == Kind::Cholesky;
         let mirrored = (cholesky && !fill::is_symmetric(a)).then(|| fill::mirrored(a));

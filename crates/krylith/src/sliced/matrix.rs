@@ -10,10 +10,10 @@ use super::kernels::{self, Values, Vector};
 use super::strips::{POSITIONS_A_BASE, SlicedPattern};
 use crate::error::{BackendError, SetupError};
 use crate::huge;
-use crate::matrix::{Csr, Parts, part_by_work};
+use crate::matrix::{Csr, Parts, SeenValues, part_by_work};
 use crate::operator::LinearOperator;
 use crate::precond::require_pattern;
-use crate::space::{CHUNK, Threads, dot_chunk, fingerprint, require_same};
+use crate::space::{CHUNK, Threads, dot_chunk, require_same};
 use crate::team::Member;
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ pub struct Sliced {
     pub(super) diagonal: Vec<f64>,
     pub(super) upper: Vec<f64>,
     uniform: Uniform,
-    /// Of the values that were set last.
-    fingerprint: Option<u64>,
+    /// The values that were set last.
+    seen: Option<SeenValues>,
 }
 
 /// One value a strip, for a matrix of constant coefficients.
@@ -50,24 +50,23 @@ impl Sliced {
             diagonal: huge::zeros(pattern.positions()),
             upper: huge::zeros(pattern.upper.len() * LANES),
             uniform: Uniform { lower, upper, holds: false },
-            fingerprint: None,
+            seen: None,
         }
     }
 
-    /// Takes over the values of a matrix of the pattern that was sliced; allocates nothing. Values that are here already, as a
-    /// fingerprint of 64 bits tells, are left where they are.
+    /// Takes over the values of a matrix of the pattern that was sliced; allocates nothing. Values that are here already are left
+    /// where they are.
     pub fn set(&mut self, space: &Threads<f64>, a: &Csr<f64>) -> Result<(), SetupError> {
         require_pattern(&self.pattern.source, a.pattern())?;
         if self.pattern.places.len() != a.nnz() {
             return Err(SetupError::PatternChanged);
         }
-        let fingerprint = fingerprint(space, a.values());
-        if self.fingerprint == Some(fingerprint) {
+        if self.seen.is_some_and(|seen| seen.are_those_of(space, a)) {
             return Ok(());
         }
         self.scatter(space, a);
         self.find_uniform(space);
-        self.fingerprint = Some(fingerprint);
+        self.seen = Some(SeenValues::of(space, a));
         Ok(())
     }
 

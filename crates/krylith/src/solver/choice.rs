@@ -28,10 +28,32 @@ impl Method {
     /// Vectors that its workspace stores.
     pub fn vectors(self) -> usize {
         match self {
-            Method::Cg => 4,
-            Method::Auto | Method::BiCgStab | Method::Minres => 7,
-            Method::Gmres(restart) => restart + 2,
-            Method::Fgmres(restart) => 2 * restart + 1,
+            Method::Cg => 5,
+            Method::Auto | Method::BiCgStab | Method::Minres => 8,
+            Method::Gmres(restart) => restart.saturating_add(3),
+            Method::Fgmres(restart) => restart.saturating_mul(2).saturating_add(2),
+        }
+    }
+
+    /// Bytes of a workspace for `rows` unknowns: vectors, and the small matrix of GMRES.
+    pub fn workspace_bytes(self, rows: usize) -> u64 {
+        let small = match self {
+            Method::Gmres(m) | Method::Fgmres(m) => {
+                let m = m as u64;
+                m.saturating_mul(m.saturating_add(1)) / 2 + 7 * m
+            }
+            _ => 0,
+        };
+        8u64.saturating_mul((rows as u64).saturating_mul(self.vectors() as u64).saturating_add(small))
+    }
+
+    /// The restart of GMRES limited to the number of unknowns and of iterations: a longer one is never reached.
+    pub(super) fn limited(self, rows: usize, max_iterations: usize) -> Self {
+        let limit = |restart: usize| restart.min(rows).min(max_iterations).max(1);
+        match self {
+            Method::Gmres(restart) => Method::Gmres(limit(restart)),
+            Method::Fgmres(restart) => Method::Fgmres(limit(restart)),
+            other => other,
         }
     }
 }

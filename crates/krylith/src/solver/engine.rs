@@ -12,7 +12,7 @@ use super::log::Log;
 use super::memory::Memory;
 use super::on_grid::OnGrid;
 use super::reorder::Reordered;
-use crate::error::{SetupError, SolveError};
+use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::{BiCgStab, Cg, Fgmres, Finish, Gmres, Minres, System};
 use crate::matrix::{Csr, Pattern};
 use crate::observe::Observer;
@@ -83,7 +83,7 @@ impl<A: LinearOperator<Space>, M: LinearOperator<Space>> Workspace<A, M> {
         x: &mut Vec<f64>,
         stop: &mut impl StoppingCriterion<f64>,
         observer: &mut impl Observer<f64>,
-    ) -> Result<Finish<f64>, crate::BackendError> {
+    ) -> Result<Finish<f64>, BackendError> {
         match self {
             Workspace::Cg(w) if again => w.resume(system, b, x, stop, observer),
             Workspace::Cg(w) => w.solve(system, b, x, stop, observer),
@@ -92,6 +92,18 @@ impl<A: LinearOperator<Space>, M: LinearOperator<Space>> Workspace<A, M> {
             Workspace::Fgmres(w) => w.solve(system, b, x, stop, observer),
             Workspace::Minres(w) => w.solve(system, b, x, stop, observer),
         }
+    }
+
+    /// The best iterate that the last run left for a worse one.
+    pub(super) fn kept(&self) -> Option<&Vec<f64>> {
+        let kept = match self {
+            Workspace::Cg(w) => w.kept(),
+            Workspace::BiCgStab(w) => w.kept(),
+            Workspace::Gmres(w) => w.kept(),
+            Workspace::Fgmres(w) => w.kept(),
+            Workspace::Minres(w) => w.kept(),
+        };
+        kept.map(|(x, _)| x)
     }
 }
 
@@ -121,6 +133,10 @@ pub(super) struct Site<'a, A> {
     pub(super) a: &'a A,
     pub(super) matrix: &'a Csr<f64>,
     pub(super) method: Method,
+    /// The power of two that brings A into range.
+    pub(super) scale: f64,
+    /// Bytes that are taken already, besides A and vectors.
+    pub(super) reserved: u64,
 }
 
 impl<A> Site<'_, A> {
@@ -140,22 +156,45 @@ impl<A> Site<'_, A> {
         false
     }
 
-    /// Bytes that a factor may take: what was said, or what the machine has free, but not out of all proportion to A.
+    /// Bytes that a factor, and a copy of A made for it, may take: the caller's limit, and what the vectors leave of the memory that
+    /// there is. Without a limit of the caller's, not out of all proportion to A.
     pub(super) fn limit(&self) -> u64 {
+        let Solver { max_bytes, max_memory, .. } = *self.options;
+        let left = self.memory().saturating_sub(self.vector_bytes()).saturating_sub(self.reserved);
         let a = self.matrix;
-        let proportion = (PROPORTION * bytes_by_rows(a.nrows(), a.nnz() as u64)).max(SMALL);
-        let free = || super::available_memory().unwrap_or(u64::MAX).min(proportion);
-        self.options.max_bytes.unwrap_or_else(free)
+        match (max_bytes, max_memory) {
+            (Some(bytes), _) => left.min(bytes),
+            (None, Some(_)) => left,
+            (None, None) => left.min((PROPORTION * bytes_by_rows(a.nrows(), a.nnz() as u64)).max(SMALL)),
+        }
+    }
+
+    /// Bytes that the whole solve may take.
+    fn memory(&self) -> u64 {
+        self.options.max_memory.or_else(super::available_memory).unwrap_or(u64::MAX)
+    }
+
+    /// Bytes of the method's workspace, and of the vectors around it.
+    pub(super) fn vector_bytes(&self) -> u64 {
+        let rows = self.matrix.nrows();
+        self.method.workspace_bytes(rows).saturating_add(24 * rows as u64)
+    }
+
+    /// `Err(MemoryLimit)` if vectors, and what is taken already, are more than there is.
+    pub(super) fn require_room(&self) -> Result<(), SetupError> {
+        let (predicted, limit) = (self.vector_bytes().saturating_add(self.reserved), self.memory());
+        if predicted > limit { Err(SetupError::MemoryLimit { predicted, limit }) } else { Ok(()) }
     }
 }
 
 impl<A: LinearOperator<Space> + 'static> Engine<A> {
-    /// Analyzes and factors, adding up the seconds; what fails on the way and is mended is told.
+    /// Analyzes and factors, adding up the seconds; what fails on the way and is recovered from is recorded.
     pub(super) fn new(
         site: &Site<'_, A>,
         kind: Preconditioning,
         log: &mut Log,
     ) -> Result<(Self, Told), SolveError> {
+        site.require_room()?;
         match site.reorder(kind, log)? {
             Some(front) => Reordered::build(site, front, kind, log),
             None => Self::in_order(site, kind, log),
@@ -244,7 +283,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
         let schedule = Some([down.why().to_owned(), up.why().to_owned()]);
         let m = Factor::new(f);
         let workspace = Workspace::new(method, System { space, a: site.a, m: &m })?;
-        let vectors = 8 * matrix.nrows() * (method.vectors() + 3);
+        let vectors = method.workspace_bytes(matrix.nrows()) as usize + 24 * matrix.nrows();
         let (predicted, held) = (predicted.unwrap_or(bytes) + vectors, bytes + vectors);
         let told =
             Told { kind, nnz, bytes, shift, schedule, layout, ordering: String::new(), predicted, held };
@@ -255,7 +294,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
     pub(super) fn without(space: &Space, a: &A, method: Method) -> Result<(Self, Told), SolveError> {
         let m = Factor::new(Identity::new(a.domain()));
         let workspace = Workspace::new(method, System { space, a, m: &m })?;
-        let bytes = 8 * a.domain() * (method.vectors() + 2);
+        let bytes = method.workspace_bytes(a.domain()) as usize + 16 * a.domain();
         let told = Told {
             kind: Preconditioning::None,
             nnz: 0,
@@ -277,8 +316,11 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
         log: &mut Log,
     ) -> Result<(Self, Told), SolveError> {
         let Site { space, matrix, .. } = *site;
-        if kind != Preconditioning::Jacobi {
-            return Self::without(space, site.a, site.method);
+        match kind {
+            Preconditioning::None => return Self::without(space, site.a, site.method),
+            Preconditioning::Jacobi => {}
+            // A kind that nothing above has built must not run without a preconditioner.
+            _ => return Err(BackendError::Unsupported { what: "this preconditioner" }.into()),
         }
         let forgiving = log.forgiving;
         let symbolic = log.analyzing(|| Jacobi { forgiving }.analyze(space, matrix))?;
@@ -286,7 +328,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
         let (bytes, m) = (f.bytes(), Factor::new(f));
         let workspace = Workspace::new(site.method, System { space, a: site.a, m: &m })?;
         let n = matrix.nrows();
-        let vectors = 8 * n * (site.method.vectors() + 2);
+        let vectors = site.method.workspace_bytes(n) as usize + 16 * n;
         let told = Told {
             kind,
             nnz: n,
@@ -394,7 +436,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
         x: &mut Vec<f64>,
         stop: &mut impl StoppingCriterion<f64>,
         observer: &mut impl Observer<f64>,
-    ) -> Result<Finish<f64>, crate::BackendError> {
+    ) -> Result<Finish<f64>, BackendError> {
         match self {
             Engine::Rows(r) => r.workspace.run(again, System { space, a, m: &r.m }, b, x, stop, observer),
             Engine::Slices(s) => {
@@ -410,6 +452,35 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
             Engine::Reordered(r) => r.run(again, space, x, stop, observer),
         }
     }
+
+    /// Whether the matrix is multiplied by a power of two.
+    pub(super) fn is_scaled(&self) -> bool {
+        matches!(self, Engine::Reordered(r) if r.is_scaled())
+    }
+
+    /// Puts the best iterate that the last run left for a worse one into `x`; `false` if there is none.
+    pub(super) fn restore_kept(&self, space: &Space, x: &mut [f64]) -> Result<bool, BackendError> {
+        match self {
+            Engine::Rows(rows) => Ok(copy_kept(rows.workspace.kept(), x)),
+            Engine::Blocks(blocks) => Ok(copy_kept(blocks.workspace.kept(), x)),
+            Engine::Slices(slices) => {
+                let kept = slices.workspace.kept();
+                if let Some(kept) = kept {
+                    slices.pattern.scatter(kept, x);
+                }
+                Ok(kept.is_some())
+            }
+            Engine::Grid(grid) => grid.restore_kept(space, x),
+            Engine::Reordered(r) => r.restore_kept(space, x),
+        }
+    }
+}
+
+fn copy_kept(kept: Option<&Vec<f64>>, x: &mut [f64]) -> bool {
+    if let Some(kept) = kept {
+        x.copy_from_slice(kept);
+    }
+    kept.is_some()
 }
 
 /// The operator as a matrix, if it is one.

@@ -72,7 +72,7 @@ impl Blocks {
         let shift = log.factor(options.recover, kind, 0.0, |shift| refactor(&mut m, space, &a, shift))?;
         let workspace = Workspace::new(method, System { space, a: &a, m: &m })?;
         let n = matrix.nrows();
-        let vectors = 8 * n * (method.vectors() + 3);
+        let vectors = method.workspace_bytes(n) as usize + 24 * n;
         let (down, up) = m.plans();
         let told = Told {
             kind,

@@ -65,16 +65,26 @@ impl<A: 'static> Site<'_, A> {
             Err(why) => return Ok(Err(why.to_string())),
         };
         if shared {
-            return Ok(Ok(InSlices { of_a: Arc::clone(&found), of_factor: found }));
+            return Ok(self.fits(InSlices { of_a: Arc::clone(&found), of_factor: found }));
         }
         if form.kind == Kind::Cholesky && !is_symmetric(a.pattern()) {
             return no("the pattern of A is not symmetric");
         }
         match found.part(a.pattern()) {
-            Ok(of_a) => Ok(Ok(InSlices { of_a: Arc::new(of_a), of_factor: found })),
+            Ok(of_a) => Ok(self.fits(InSlices { of_a: Arc::new(of_a), of_factor: found })),
             Err(NotSliced::Unfit(SetupError::MissingDiagonal { .. })) => no("the diagonal is not full"),
             Err(why) => no(&format!("of A in the order of its factor {why}")),
         }
+    }
+
+    /// Slices hold a copy of A: rows are taken where a limit of the caller's has no room for it.
+    fn fits(&self, found: InSlices) -> Result<InSlices, String> {
+        let memory = Memory::in_slices(&found.of_a, &found.of_factor, size_of::<f64>());
+        let limited = self.options.max_memory.is_some();
+        if limited && (memory.copy + memory.factor) as u64 > self.limit() {
+            return Err("a copy of A in slices would exceed the limit of memory".into());
+        }
+        Ok(found)
     }
 }
 

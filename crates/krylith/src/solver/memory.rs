@@ -88,16 +88,8 @@ impl Memory {
     /// sweeps if not.
     pub fn vectors(&self, method: Method) -> usize {
         match self.positions {
-            Some(positions) => 8 * positions * (method.vectors() + 2) + 16 * self.rows,
-            None => 8 * self.rows * (method.vectors() + 3),
+            Some(positions) => method.workspace_bytes(positions) as usize + 16 * positions + 16 * self.rows,
+            None => method.workspace_bytes(self.rows) as usize + 24 * self.rows,
         }
     }
-}
-
-/// What the system says it can give without swapping; `None` where it does not say.
-pub fn available_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kilobytes.checked_mul(1024)
 }

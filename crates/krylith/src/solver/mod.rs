@@ -12,12 +12,15 @@
 //! matrices whose values change.
 //!
 //! `auto` is this rule: a matrix that equals its transpose and has a positive diagonal gets CG with IC(0), any other BiCGStab
-//! with ILU(0). If CG finds the matrix indefinite, MINRES goes on without a preconditioner; if BiCGStab breaks down, GMRES(30) goes
-//! on from its x.
+//! with ILU(0). If CG finds the matrix indefinite or diverges, MINRES goes on without a preconditioner; if BiCGStab breaks down or
+//! diverges, GMRES(30) goes on from its best x, with the diagonal if it was the factor that gave numbers that are not finite. A
+//! fallback lasts for one solve: the next right-hand side begins with the prepared method again.
 //!
 //! A bad pivot, of any factor, is followed by a shift of the diagonal, as small as one can be found quickly, and if none works by
 //! the diagonal alone, in a form that cannot fail ([`Solver::recover`] turns this off). Every such step is in `report.recovery`.
 
+mod available;
+mod build;
 mod by_threshold;
 mod certify;
 mod choice;
@@ -26,14 +29,16 @@ mod engine;
 mod in_blocks;
 mod in_slices;
 mod log;
+mod magnitude;
 mod memory;
 mod on_grid;
 mod prepared;
 mod recover;
 mod reorder;
 
+pub use available::available_memory;
 pub use choice::{Keep, Layout, Match, Method, Precision, Preconditioning, Threshold, UnknownName};
-pub use memory::{Memory, available_memory};
+pub use memory::Memory;
 pub use prepared::Prepared;
 
 use crate::error::SolveError;
@@ -55,6 +60,7 @@ pub struct Solver {
     matching: Match,
     recover: bool,
     max_bytes: Option<u64>,
+    max_memory: Option<u64>,
     allow_stale: bool,
     threads: Option<usize>,
     rtol: f64,
@@ -74,6 +80,7 @@ impl Default for Solver {
             matching: Match::Auto,
             recover: true,
             max_bytes: None,
+            max_memory: None,
             allow_stale: false,
             threads: None,
             rtol: 1e-8,
@@ -86,7 +93,7 @@ impl Default for Solver {
 /// An answer and its report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Solution {
-    /// The last iterate.
+    /// The answer; where the solve did not converge, the best iterate that was found.
     pub x: Vec<f64>,
     /// What was done and reached.
     pub report: Report,
@@ -156,6 +163,14 @@ impl Solver {
     /// the machine has free, at most a hundred times a factor without fill, and past that less fill is taken instead.
     pub fn max_factor_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
+        self
+    }
+
+    /// The most bytes that everything a solve allocates may take: factor, copies of A and vectors, those of GMRES with its restart
+    /// included. Past this the preparation ends in an error with the predicted bytes. Without a limit it is what the machine, the
+    /// control groups and the limits of the process leave ([`available_memory`]).
+    pub fn max_memory(mut self, bytes: u64) -> Self {
+        self.max_memory = Some(bytes);
         self
     }
 

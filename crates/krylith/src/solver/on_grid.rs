@@ -148,7 +148,8 @@ impl OnGrid {
         let memory = found.memory::<S>()?;
         let Found { structure, mut a, form, level } = found;
         log.factoring(|| a.set(space, matrix))?;
-        let mut factor = log.analyzing(|| match (memory.factor as u64, site.limit()) {
+        let needed = if options.max_memory.is_some() { memory.copy } else { 0 } + memory.factor;
+        let mut factor = log.analyzing(|| match (needed as u64, site.limit()) {
             (predicted, limit) if predicted > limit => Err(SetupError::MemoryLimit { predicted, limit }),
             _ => StencilFactor::<S>::new(&a, form, level, space.threads()),
         })?;
@@ -202,6 +203,18 @@ impl OnGrid {
             self.left_trick = false;
         }
         Ok(())
+    }
+
+    /// Puts the best iterate that the last run left for a worse one into `x`; `false` if there is none.
+    pub(super) fn restore_kept(&self, space: &Space, x: &mut [f64]) -> Result<bool, BackendError> {
+        let kept = match &self.workspace {
+            Iterating::Usual(w) => w.kept(),
+            Iterating::Eisenstat(cg) => cg.kept().map(|(x, _)| x),
+        };
+        if let Some(kept) = kept {
+            self.a.scatter(space, kept, x)?;
+        }
+        Ok(kept.is_some())
     }
 
     /// Another method with the same M.

@@ -1,4 +1,5 @@
-//! Systems whose rows and columns are permuted before anything else: P A Q y = P b with x = Q y.
+//! Systems whose rows and columns are permuted before anything else, and whose A is multiplied by a power of two where it is out of
+//! range: 2ᵉ P A Q y = P b with x = 2ᵉ Q y.
 //!
 //! Permutations keep 2-norms, so the iteration on the permuted system stops by the user's residual. Scales of a matching are never
 //! applied to the system, only to what a threshold compares (see `by_threshold`): an incomplete factor on a given pattern does not
@@ -8,9 +9,10 @@ use super::by_threshold::multiply;
 use super::choice::{Match, Method, Preconditioning};
 use super::engine::{Engine, Site, Told, as_matrix};
 use super::log::{Log, in_order_of_a};
+use super::magnitude::Magnitude;
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::Finish;
-use crate::matrix::{Csr, Pattern, Permutation};
+use crate::matrix::{Csr, Pattern, Permutation, SeenValues};
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
 use crate::precond::require_pattern;
@@ -48,6 +50,8 @@ pub(super) struct Front {
     rows: Permutation,
     columns: Permutation,
     scale: Scale,
+    /// The power of two that A is multiplied by.
+    power: f64,
     words: Vec<String>,
 }
 
@@ -57,22 +61,25 @@ impl<A: LinearOperator<Space> + 'static> Site<'_, A> {
         let own = as_matrix(self.a).is_some_and(|a| Arc::ptr_eq(a.pattern(), self.matrix.pattern()));
         let pivots = matches!(kind, Preconditioning::Ilut(threshold) if threshold.pivoting);
         let matches = self.wants_matching(kind);
-        if !own || kind == Preconditioning::None && self.options.reorder == Ordering::Natural {
-            return Ok(None);
-        }
-        if self.options.reorder == Ordering::Natural && !pivots && !matches {
+        let power = self.scale;
+        let matches = matches && kind != Preconditioning::None;
+        if !own || self.options.reorder == Ordering::Natural && !pivots && !matches && power == 1.0 {
             return Ok(None);
         }
         let n = self.matrix.nrows();
         let identity = Permutation::identity(n).map_err(SetupError::from)?;
         let ones = Scale { rows: vec![1.0; n], columns: vec![1.0; n] };
-        let mut front = Front { rows: identity.clone(), columns: identity, scale: ones, words: Vec::new() };
+        let mut front =
+            Front { rows: identity.clone(), columns: identity, scale: ones, power, words: Vec::new() };
         if matches {
             log.analyzing(|| front.match_columns(self.matrix))
                 .map_or_else(|error| no_matching(error, log), |()| Ok(()))?;
         }
         if self.options.reorder != Ordering::Natural {
             log.analyzing(|| front.order(self.matrix, self.options.reorder))?;
+        }
+        if power != 1.0 {
+            front.words.push(format!("A multiplied by {power:e}"));
         }
         let changed = pivots || !front.words.is_empty();
         Ok(changed.then_some(front))
@@ -156,6 +163,10 @@ pub(super) struct Reordered {
     source: Arc<Pattern>,
     /// For every entry of the permuted matrix its place in A.
     places: Vec<usize>,
+    /// The power of two that A is multiplied by.
+    power: f64,
+    /// The values of A that were taken over last.
+    seen: Option<SeenValues>,
     pub(super) a: Csr<f64>,
     b: Vec<f64>,
     x: Vec<f64>,
@@ -169,14 +180,24 @@ impl Reordered {
         kind: Preconditioning,
         log: &mut Log,
     ) -> Result<(Engine<A>, Told), SolveError> {
-        let Site { options, space, method, .. } = *site;
-        let permute =
-            |front: &Front| site.matrix.view().permute(&front.rows, &front.columns).map_err(SetupError::from);
+        let Site { options, space, method, matrix, .. } = *site;
+        let n = matrix.nrows();
+        // A copy of A, the place of each of its entries, and vectors in the new order.
+        let extra = matrix.bytes() + size_of::<usize>() * matrix.nnz() + 16 * n + 16 * n;
+        let reserved = extra as u64;
+        Site { reserved, ..*site }.require_room()?;
+        let permute = |front: &Front| {
+            let mut a = matrix.view().permute(&front.rows, &front.columns).map_err(SetupError::from)?;
+            if front.power != 1.0 {
+                a.values_mut().iter_mut().for_each(|v| *v *= front.power);
+            }
+            Ok::<_, SetupError>(a)
+        };
         let mut a = log.analyzing(|| permute(&front))?;
         log.rows = Some(front.rows.old().to_vec());
         let mut triangles = None;
         if let Some(threshold) = kind.threshold() {
-            let inner = Site { options, space, a: &a, matrix: &a, method };
+            let inner = Site { options, space, a: &a, matrix: &a, method, scale: 1.0, reserved };
             let found = threshold.triangles(&inner, kind, Some(&front.scale), log)?;
             if let Some(q) = &found.0.columns {
                 front.exchange(q)?;
@@ -185,24 +206,24 @@ impl Reordered {
             }
             triangles = Some(found);
         }
-        let inner = Site { options, space, a: &a, matrix: &a, method };
+        let inner = Site { options, space, a: &a, matrix: &a, method, scale: 1.0, reserved };
         let (engine, mut told) = match triangles {
             Some(found) => Engine::with_triangles(&inner, kind, found, log)?,
             None => Engine::in_order(&inner, kind, log)?,
         };
         log.rows = None;
-        let n = a.nrows();
-        let places = log.analyzing(|| places(site.matrix, &a, &front));
-        let extra = a.bytes() + size_of_val(places.as_slice()) + 16 * n + 16 * n;
+        let places = log.analyzing(|| places(matrix, &a, &front));
         told.predicted += extra;
         told.held += extra;
         told.ordering = front.words.join(", then ");
-        let Front { rows, columns, .. } = front;
+        let Front { rows, columns, power, .. } = front;
         let reordered = Reordered {
             rows,
             columns,
-            source: Arc::clone(site.matrix.pattern()),
+            source: Arc::clone(matrix.pattern()),
             places,
+            power,
+            seen: Some(SeenValues::of(space, matrix)),
             a,
             b: vec![0.0; n],
             x: vec![0.0; n],
@@ -212,16 +233,42 @@ impl Reordered {
     }
 
     /// Takes over the values of A; allocates nothing.
-    fn set(&mut self, a: &Csr<f64>) -> Result<(), SetupError> {
+    fn set(&mut self, space: &Space, a: &Csr<f64>) -> Result<(), SetupError> {
         require_pattern(&self.source, a.pattern())?;
-        for (to, &place) in self.a.values_mut().iter_mut().zip(&self.places) {
-            *to = a.values()[place];
+        if self.seen.is_some_and(|seen| seen.are_those_of(space, a)) {
+            return Ok(());
         }
+        self.power = Magnitude::of_matrix(space, a)?.exact_scale();
+        for (to, &place) in self.a.values_mut().iter_mut().zip(&self.places) {
+            *to = a.values()[place] * self.power;
+        }
+        self.seen = Some(SeenValues::of(space, a));
         Ok(())
     }
 
+    pub(super) fn is_scaled(&self) -> bool {
+        self.power != 1.0
+    }
+
+    /// Puts the best iterate that the last run left for a worse one into `x`; `false` if there is none.
+    pub(super) fn restore_kept(&self, space: &Space, x: &mut [f64]) -> Result<bool, BackendError> {
+        let mut kept = vec![0.0; self.x.len()];
+        let found = self.inner.restore_kept(space, &mut kept)?;
+        if found {
+            self.store(&kept, x);
+        }
+        Ok(found)
+    }
+
+    /// x = 2ᵉ Q y.
+    fn store(&self, y: &[f64], x: &mut [f64]) {
+        for (from, &j) in y.iter().zip(self.columns.old()) {
+            x[j as usize] = *from * self.power;
+        }
+    }
+
     pub(super) fn refactor(&mut self, space: &Space, a: &Csr<f64>, shift: f64) -> Result<(), SetupError> {
-        self.set(a)?;
+        self.set(space, a)?;
         let result = self.inner.refactor(space, &self.a, shift);
         result.map_err(|error| in_order_of_a(error, Some(self.rows.old())))
     }
@@ -233,12 +280,12 @@ impl Reordered {
         b: &[f64],
         x: &[f64],
     ) -> Result<(), SolveError> {
-        self.set(a)?;
+        self.set(space, a)?;
         for (to, &i) in self.b.iter_mut().zip(self.rows.old()) {
             *to = b[i as usize];
         }
         for (to, &j) in self.x.iter_mut().zip(self.columns.old()) {
-            *to = x[j as usize];
+            *to = x[j as usize] / self.power;
         }
         self.inner.begin(space, &self.a, &self.b, &self.x)
     }
@@ -252,9 +299,7 @@ impl Reordered {
         observer: &mut impl Observer<f64>,
     ) -> Result<Finish<f64>, BackendError> {
         let finish = self.inner.run(again, space, &self.a, &self.b, &mut self.x, stop, observer)?;
-        for (from, &j) in self.x.iter().zip(self.columns.old()) {
-            x[j as usize] = *from;
-        }
+        self.store(&self.x, x);
         Ok(finish)
     }
 }

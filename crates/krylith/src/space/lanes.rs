@@ -116,10 +116,11 @@ multiversion! {
 }
 
 multiversion! {
-    /// x += a p, r −= a q, and Σ conj(rᵢ) rᵢ of the new r, of one chunk, in lanes.
-    fn step<T>(a: T, p: &[T], q: &[T], x: &mut [T], r: &mut [T]) -> T {
-        axpby_inline(a, p, x);
-        axpby_inline(-a, q, r);
+    /// r += a q, and Σ conj(rᵢ) rᵢ of the new r, of one chunk, in lanes.
+    fn update_square<T>(a: T, q: &[T], r: &mut [T]) -> T {
+        for (q, r) in q.iter().zip(&mut *r) {
+            *r = a * *q + *r;
+        }
         let mut lanes = [T::ZERO; LANES];
         let (rs, rest) = r.as_chunks::<LANES>();
         for r in rs {
@@ -134,10 +135,13 @@ multiversion! {
     }
 }
 
-#[inline(always)]
-fn axpby_inline<T: Scalar>(a: T, x: &[T], y: &mut [T]) {
-    for (x, y) in x.iter().zip(y) {
-        *y = a * *x + *y;
+multiversion! {
+    /// x += a p, and then p = z + b p, in the order of two updates.
+    fn cg_direction<T>(a: T, z: &[T], b: T, p: &mut [T], x: &mut [T]) {
+        for ((z, p), x) in z.iter().zip(p).zip(x) {
+            *x = a * *p + *x;
+            *p = *z + b * *p;
+        }
     }
 }
 
@@ -161,13 +165,16 @@ mod tests {
             let y: Vec<f64> = (0..n).map(|k| ((k * 104_729) as f64).cos()).collect();
             assert_eq!(dot(&x, &y).to_bits(), naive(&x, &y).to_bits(), "{n}");
             assert_eq!(sum(&x).to_bits(), naive(&x, &vec![1.0; n]).to_bits(), "{n}");
-            let (mut u, mut r) = (y.clone(), x.clone());
-            let square = step(0.3, &x, &y, &mut u, &mut r);
-            let (mut u2, mut r2) = (y.clone(), x.clone());
-            axpby(0.3, &x, 1.0, &mut u2);
+            let (mut r, mut r2) = (x.clone(), x.clone());
+            let square = update_square(-0.3, &y, &mut r);
             axpby(-0.3, &y, 1.0, &mut r2);
-            assert_eq!((u, square.to_bits()), (u2, naive(&r2, &r2).to_bits()));
+            assert_eq!(square.to_bits(), naive(&r2, &r2).to_bits());
             assert_eq!(r, r2);
+            let (mut p, mut u, mut p2, mut u2) = (x.clone(), y.clone(), x.clone(), y.clone());
+            cg_direction(0.3, &r, 0.7, &mut p, &mut u);
+            axpby(0.3, &p2, 1.0, &mut u2);
+            axpby(1.0, &r, 0.7, &mut p2);
+            assert_eq!((p, u), (p2, u2));
         }
     }
 }

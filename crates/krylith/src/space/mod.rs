@@ -5,11 +5,9 @@
 //! all of them together (each holds its own part of every vector); every reduction gives the same number everywhere, so the
 //! processes take the same branches.
 
-mod fingerprint;
 mod lanes;
 mod threads;
 
-pub(crate) use fingerprint::fingerprint;
 pub(crate) use lanes::{CHUNK, LANES, combine as combine_lanes, dot as dot_chunk, sum as sum_lanes};
 pub use threads::Threads;
 
@@ -150,19 +148,29 @@ pub trait Space {
         Ok(out)
     }
 
-    /// x += a p, r −= a q, and ‖r‖₂ of the new r: the step that conjugate-gradient methods take, one pass where a space
-    /// overrides it.
-    fn step(
+    /// r += a q, and ‖r‖₂ of the new r: one pass where a space overrides it.
+    fn update_norm(
         &self,
         a: Self::Scalar,
-        p: &Self::Vector,
         q: &Self::Vector,
-        x: &mut Self::Vector,
         r: &mut Self::Vector,
     ) -> Result<Self::Real, BackendError> {
-        self.axpby(a, p, Self::Scalar::ONE, x)?;
-        self.axpby(-a, q, Self::Scalar::ONE, r)?;
+        self.axpby(a, q, Self::Scalar::ONE, r)?;
         self.norm(r)
+    }
+
+    /// x += a p, and then p = z + b p: the step of conjugate gradients and their next direction, one pass where a space overrides
+    /// it.
+    fn cg_direction(
+        &self,
+        a: Self::Scalar,
+        z: &Self::Vector,
+        b: Self::Scalar,
+        p: &mut Self::Vector,
+        x: &mut Self::Vector,
+    ) -> Result<(), BackendError> {
+        self.axpby(a, p, Self::Scalar::ONE, x)?;
+        self.axpby(Self::Scalar::ONE, z, b, p)
     }
 }
 

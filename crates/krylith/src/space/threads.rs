@@ -267,26 +267,37 @@ impl<T: Scalar> Space for Threads<T> {
         Ok([lanes::sum(first_sums), lanes::sum(second_sums)])
     }
 
-    fn step(
-        &self,
-        a: T,
-        p: &Vec<T>,
-        q: &Vec<T>,
-        x: &mut Vec<T>,
-        r: &mut Vec<T>,
-    ) -> Result<T::Real, BackendError> {
-        for (v, n) in [(p, x.len()), (q, x.len()), (&*r, x.len())] {
-            require_same("step", &v.len(), &n)?;
-        }
-        let n = x.len();
-        let (x, r) = (Parts::new(x), Parts::new(r));
+    fn update_norm(&self, a: T, q: &Vec<T>, r: &mut Vec<T>) -> Result<T::Real, BackendError> {
+        require_same("update_norm", &q.len(), &r.len())?;
+        let n = r.len();
+        let r = Parts::new(r);
         let square = self.sum_chunks(n, |range| {
-            let (p, q) = (&p[range.clone()], &q[range.clone()]);
+            let q = &q[range.clone()];
             // SAFETY: every chunk is visited once, by one member.
-            let (x, r) = unsafe { (x.get(range.clone()), r.get(range)) };
-            lanes::step(a, p, q, x, r)
+            let r = unsafe { r.get(range) };
+            lanes::update_square(a, q, r)
         });
         Ok(crate::scalar::Real::sqrt(square.real()))
+    }
+
+    fn cg_direction(
+        &self,
+        a: T,
+        z: &Vec<T>,
+        b: T,
+        p: &mut Vec<T>,
+        x: &mut Vec<T>,
+    ) -> Result<(), BackendError> {
+        require_same("cg_direction", &z.len(), &p.len())?;
+        require_same("cg_direction", &x.len(), &p.len())?;
+        let (p, x) = (Parts::new(p), Parts::new(x));
+        self.team.run(|member| {
+            let part = member.part(z.len(), CHUNK);
+            // SAFETY: the parts of the members do not overlap.
+            let (p, x) = unsafe { (p.get(part.clone()), x.get(part.clone())) };
+            lanes::cg_direction(a, &z[part], b, p, x);
+        });
+        Ok(())
     }
 }
 

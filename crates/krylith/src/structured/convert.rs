@@ -10,9 +10,9 @@ use super::matrix::{StencilMatrix, Values};
 use super::stencil::{Offset, Stencil};
 use crate::error::SetupError;
 use crate::lanes::LANES;
-use crate::matrix::{Csr, Parts};
+use crate::matrix::{Csr, Parts, SeenValues};
 use crate::precond::require_pattern;
-use crate::space::{Threads, fingerprint};
+use crate::space::Threads;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,23 +29,22 @@ impl StencilMatrix {
         }
     }
 
-    /// Takes over the values of a matrix on the stencil; the next one must have the same pattern. Values that are here already, as a
-    /// fingerprint of 64 bits tells, are left where they are. Allocates the first time, when coefficients begin or cease to be
-    /// constant, and while a factor still reads the old ones.
+    /// Takes over the values of a matrix on the stencil; the next one must have the same pattern. Values that are here already
+    /// are left where they are. Allocates the first time, when coefficients begin or cease to be constant, and while a factor still
+    /// reads the old ones.
     pub fn set(&mut self, space: &Threads<f64>, matrix: &Csr<f64>) -> Result<(), SetupError> {
         self.require(matrix)?;
         if self.source.is_none() {
             // Whatever was here did not come from rows.
             self.values = Arc::new(Values::Constant { values: Vec::new(), present: Vec::new() });
         }
-        let fingerprint = fingerprint(space, matrix.values());
-        if self.fingerprint == Some(fingerprint) {
+        if self.seen.is_some_and(|seen| seen.are_those_of(space, matrix)) {
             return Ok(());
         }
-        self.fingerprint = None;
+        self.seen = None;
         let complete = matrix.nnz() == self.places(self.stencil.offsets()) * self.dof * self.dof;
         if complete && self.dof == 1 && self.set_constant(space, matrix) {
-            return self.took(matrix, fingerprint);
+            return self.took(space, matrix);
         }
         // A factor that still reads the old values keeps them.
         if self.is_constant() || Arc::get_mut(&mut self.values).is_none() {
@@ -55,11 +54,11 @@ impl StencilMatrix {
             self.present = vec![0; self.layout.steps * self.stencil.len()];
         }
         self.scatter_rows(space, matrix)?;
-        self.took(matrix, fingerprint)
+        self.took(space, matrix)
     }
 
-    fn took(&mut self, matrix: &Csr<f64>, fingerprint: u64) -> Result<(), SetupError> {
-        self.fingerprint = Some(fingerprint);
+    fn took(&mut self, space: &Threads<f64>, matrix: &Csr<f64>) -> Result<(), SetupError> {
+        self.seen = Some(SeenValues::of(space, matrix));
         self.source.get_or_insert_with(|| Arc::clone(matrix.pattern()));
         Ok(())
     }

@@ -18,7 +18,7 @@ use super::stencil::{Offset, Stencil};
 use crate::error::{BackendError, MatrixError, SetupError};
 use crate::huge;
 use crate::lanes::LANES;
-use crate::matrix::{Csr, Parts, Pattern};
+use crate::matrix::{Csr, Parts, Pattern, SeenValues};
 use crate::operator::LinearOperator;
 use crate::space::{Threads, require_same};
 use std::sync::Arc;
@@ -63,7 +63,7 @@ pub struct StencilMatrix {
     pub(super) distances: Vec<isize>,
     /// One entry of each offset, while looking whether all are equal.
     pub(super) samples: Vec<f64>,
-    pub(super) fingerprint: Option<u64>,
+    pub(super) seen: Option<SeenValues>,
     /// Of the rows that values were taken from.
     pub(super) source: Option<Arc<Pattern>>,
 }
@@ -249,7 +249,7 @@ impl StencilMatrix {
             present: Vec::new(),
             distances: distances(&layout.grid, stencil),
             samples: vec![0.0; stencil.len()],
-            fingerprint: None,
+            seen: None,
             source: None,
         })
     }

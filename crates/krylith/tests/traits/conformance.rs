@@ -61,14 +61,16 @@ pub fn check<S>(
     space.combine(&[1.0, 10.0], &basis[1..3], &mut sum).unwrap();
     assert_eq!(entry(0, &sum), 22.0);
 
-    // the fused step equals its parts
-    let (p, q, mut x, mut r) = (vector(0.3), vector(0.7), vector(1.1), vector(1.3));
-    let (mut x2, mut r2) = (clone(&x), clone(&r));
-    let norm = space.step(0.9, &p, &q, &mut x, &mut r).unwrap();
-    space.axpby(0.9, &p, 1.0, &mut x2).unwrap();
+    // fused updates equal their parts
+    let (mut p, q, mut x, mut r) = (vector(0.3), vector(0.7), vector(1.1), vector(1.3));
+    let (mut p2, mut x2, mut r2) = (clone(&p), clone(&x), clone(&r));
+    let norm = space.update_norm(-0.9, &q, &mut r).unwrap();
     space.axpby(-0.9, &q, 1.0, &mut r2).unwrap();
-    assert_eq!((entry(3, &x), entry(3, &r)), (entry(3, &x2), entry(3, &r2)));
-    assert_eq!(norm, space.norm(&r2).unwrap());
+    assert_eq!((entry(3, &r), norm), (entry(3, &r2), space.norm(&r2).unwrap()));
+    space.cg_direction(0.9, &r, 0.4, &mut p, &mut x).unwrap();
+    space.axpby(0.9, &p2, 1.0, &mut x2).unwrap();
+    space.axpby(1.0, &r, 0.4, &mut p2).unwrap();
+    assert_eq!((entry(3, &x), entry(3, &p)), (entry(3, &x2), entry(3, &p2)));
 
     // so do a direction and an update with its products
     let (v, mut p, mut p2) = (vector(0.7), vector(1.1), vector(1.1));

@@ -1,0 +1,298 @@
+//! r = b − A x with a bound of its own rounding.
+//!
+//! A row with k entries is a sum of k + 1 terms. Let u = 2⁻⁵³, γ = (k + 1) u / (1 − (k + 1) u) and s = |b| + Σ |aⱼ xⱼ|.
+//!
+//! * [`Arithmetic::Double`]: products and sums in `f64`, in any order: |r̂ − r| ≤ γ s. One pass over A, as a product takes.
+//! * [`Arithmetic::DoubleDouble`]: every product and sum with its rounding error, which is exact in `f64`, the errors summed
+//!   beside: |r̂ − r| ≤ u |r| + γ² s. About five times the work. Errors of products come from a fused multiply-add, in
+//!   hardware or in software: both round once, so the bits are the same.
+//!
+//! Where products underflow, each of them adds an error of at most 2⁻¹⁰⁷⁴. The bounds here are a little larger than these, so
+//! that their own rounding is covered: (k + 4) u in the place of γ, and a factor of 1.01.
+//!
+//! References: Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1; Ogita, Rump & Oishi 2005,
+//! doi:10.1137/030601818, algorithm Dot2 and its bound.
+#![allow(unsafe_code)]
+
+use super::spmv::part_of_rows;
+use super::{Csr, CsrRef, Parts};
+use crate::space::{CHUNK, Threads};
+use std::ops::Range;
+
+/// u: half of the distance from 1 to the next number.
+const ROUNDOFF: f64 = f64::EPSILON / 2.0;
+/// The least positive number.
+const TINY: f64 = f64::from_bits(1);
+
+/// In which numbers a residual is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arithmetic {
+    Double,
+    DoubleDouble,
+}
+
+/// The sizes of a residual.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct ResidualNorms {
+    /// ‖r̂‖₂.
+    pub(crate) norm: f64,
+    /// A bound of ‖r̂ − r‖₂.
+    pub(crate) rounding: f64,
+    /// ‖r̂‖∞.
+    pub(crate) largest: f64,
+    /// ‖A‖∞.
+    pub(crate) row_sum: f64,
+}
+
+impl ResidualNorms {
+    /// No smaller than ‖r‖₂.
+    pub(crate) fn upper(&self) -> f64 {
+        (self.norm + self.rounding) * (1.0 + 4.0 * ROUNDOFF)
+    }
+}
+
+/// A bound of the relative error of a 2-norm of `n` numbers: squares are summed by chunks, then the sums of chunks.
+pub(crate) fn norm_roundoff(n: usize) -> f64 {
+    (CHUNK + n / CHUNK + 16) as f64 * ROUNDOFF
+}
+
+/// What a chunk of rows adds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Chunk {
+    squares: f64,
+    roundings: f64,
+    largest: f64,
+    row_sum: f64,
+}
+
+/// Computes r = b − A x and its sizes, the same bits on any number of threads. `chunks` is room for [`chunk_count`] of them.
+pub(crate) fn residual(
+    space: &Threads<f64>,
+    a: &Csr<f64>,
+    (x, b): (&[f64], &[f64]),
+    arithmetic: Arithmetic,
+    r: &mut [f64],
+    chunks: &mut [Chunk],
+) -> ResidualNorms {
+    assert!(x.len() == a.ncols() && b.len() == a.nrows() && r.len() == b.len(), "sizes of A, x, b and r");
+    let n = b.len();
+    assert!(chunks.len() >= chunk_count(n), "room for every chunk");
+    let a = a.view();
+    {
+        let (r, parts) = (Parts::new(r), Parts::new(&mut *chunks));
+        space.team().run(|member| {
+            let own = part_of_rows(a.row_ptr(), &member);
+            for first in own.clone().step_by(CHUNK) {
+                let rows = first..(first + CHUNK).min(own.end);
+                // SAFETY: members have different rows, in whole chunks.
+                let r = unsafe { r.get(rows.clone()) };
+                let chunk = match arithmetic {
+                    Arithmetic::Double => rows_in_double(a, rows, x, b, r),
+                    Arithmetic::DoubleDouble => rows_in_double_double(a, rows, x, b, r),
+                };
+                // SAFETY: as above, for the number of the chunk.
+                unsafe { parts.write(first / CHUNK, chunk) };
+            }
+        });
+    }
+    let mut sum = Chunk::default();
+    chunks[..chunk_count(n)].iter().for_each(|chunk| sum.add(chunk.squares, chunk.roundings, *chunk));
+    let correction = 1.0 + norm_roundoff(n);
+    let (norm, rounding) = (sum.squares.sqrt(), sum.roundings.sqrt());
+    ResidualNorms {
+        norm,
+        rounding: rounding * correction + norm * norm_roundoff(n),
+        largest: sum.largest,
+        row_sum: sum.row_sum,
+    }
+}
+
+/// Chunks of `n` rows.
+pub(crate) fn chunk_count(n: usize) -> usize {
+    n.div_ceil(CHUNK)
+}
+
+impl Chunk {
+    /// Adds squares; the largest entries are those of `other` or these. A NaN stays.
+    #[inline(always)]
+    fn add(&mut self, square: f64, rounding: f64, other: Chunk) {
+        self.squares += square;
+        self.roundings += rounding;
+        self.largest = larger(self.largest, other.largest);
+        self.row_sum = larger(self.row_sum, other.row_sum);
+    }
+
+    #[inline(always)]
+    fn add_row(&mut self, r: f64, rounding: f64, row_sum: f64) {
+        let row = Chunk { largest: r.abs(), row_sum, ..Chunk::default() };
+        self.add(r * r, rounding * rounding, row);
+    }
+}
+
+/// The larger one, or the NaN.
+#[inline(always)]
+fn larger(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b <= a { a } else { b }
+}
+
+fn rows_in_double(a: CsrRef<'_, f64>, rows: Range<usize>, x: &[f64], b: &[f64], r: &mut [f64]) -> Chunk {
+    const LANES: usize = 4;
+    let mut chunk = Chunk::default();
+    for (i, r) in rows.zip(r) {
+        let (columns, values) = a.row(i);
+        let (mut sum, mut size, mut row_sum) = ([0.0; LANES], [0.0; LANES], [0.0; LANES]);
+        let (c4, c_rest) = columns.as_chunks::<LANES>();
+        let (v4, v_rest) = values.as_chunks::<LANES>();
+        let mut add = |l: usize, j: u32, v: f64| {
+            let product = v * x[j as usize];
+            sum[l] += product;
+            size[l] += product.abs();
+            row_sum[l] += v.abs();
+        };
+        for (c, v) in c4.iter().zip(v4) {
+            for l in 0..LANES {
+                add(l, c[l], v[l]);
+            }
+        }
+        for (l, (&j, &v)) in c_rest.iter().zip(v_rest).enumerate() {
+            add(l, j, v);
+        }
+        let total = |lanes: [f64; LANES]| (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
+        *r = b[i] - total(sum);
+        let terms = values.len() as f64;
+        let size = b[i].abs() + total(size);
+        let rounding = 1.01 * (terms + 4.0) * ROUNDOFF * size + (terms + 1.0) * TINY;
+        chunk.add_row(*r, rounding, total(row_sum));
+    }
+    chunk
+}
+
+/// With a fused multiply-add in hardware where there is one.
+fn rows_in_double_double(
+    a: CsrRef<'_, f64>,
+    rows: Range<usize>,
+    x: &[f64],
+    b: &[f64],
+    r: &mut [f64],
+) -> Chunk {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "fma")]
+        fn with_fma(a: CsrRef<'_, f64>, rows: Range<usize>, x: &[f64], b: &[f64], r: &mut [f64]) -> Chunk {
+            rows_compensated(a, rows, x, b, r)
+        }
+        if is_x86_feature_detected!("fma") {
+            // SAFETY: the processor has what the function was compiled for.
+            return unsafe { with_fma(a, rows, x, b, r) };
+        }
+    }
+    rows_compensated(a, rows, x, b, r)
+}
+
+#[inline(always)]
+fn rows_compensated(a: CsrRef<'_, f64>, rows: Range<usize>, x: &[f64], b: &[f64], r: &mut [f64]) -> Chunk {
+    let mut chunk = Chunk::default();
+    for (i, r) in rows.zip(r) {
+        let (columns, values) = a.row(i);
+        let (mut sum, mut errors) = (b[i], 0.0);
+        let (mut size, mut row_sum) = (b[i].abs(), 0.0);
+        for (&j, &v) in columns.iter().zip(values) {
+            let (minus, xj) = (-v, x[j as usize]);
+            let product = minus * xj;
+            let product_error = minus.mul_add(xj, -product);
+            let (next, sum_error) = two_sum(sum, product);
+            sum = next;
+            errors += product_error + sum_error;
+            size += product.abs();
+            row_sum += v.abs();
+        }
+        *r = sum + errors;
+        let terms = values.len() as f64;
+        let gamma = 1.01 * (terms + 4.0) * ROUNDOFF;
+        let rounding = 1.01 * ROUNDOFF * r.abs() + gamma * gamma * size + 5.0 * (terms + 1.0) * TINY;
+        chunk.add_row(*r, rounding, row_sum);
+    }
+    chunk
+}
+
+/// a + b as a sum and its rounding error (Knuth).
+#[inline(always)]
+fn two_sum(a: f64, b: f64) -> (f64, f64) {
+    let sum = a + b;
+    let part = sum - a;
+    (sum, (a - (sum - part)) + (b - part))
+}
+
+/// ‖Aᵀr‖₂ / ‖|A|ᵀ|r|‖₂, which does not depend on the scales of rows; 0 where Aᵀr has no terms. Entry after entry on one thread:
+/// only for solves that failed.
+pub(crate) fn normal_residual(a: CsrRef<'_, f64>, r: &[f64]) -> f64 {
+    let mut products = vec![(0.0, 0.0); a.ncols()];
+    for (i, &r) in r.iter().enumerate() {
+        let (columns, values) = a.row(i);
+        for (&j, &v) in columns.iter().zip(values) {
+            let (sum, size) = &mut products[j as usize];
+            *sum += v * r;
+            *size += (v * r).abs();
+        }
+    }
+    let largest = products.iter().fold(0.0, |largest, &(_, size)| larger(largest, size));
+    if largest == 0.0 {
+        return 0.0;
+    }
+    let square = |v: f64| (v / largest) * (v / largest);
+    let (sums, sizes) = products.iter().fold((0.0, 0.0), |(s, t), &(v, w)| (s + square(v), t + square(w)));
+    (sums / sizes).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn norms(a: &Csr<f64>, x: &[f64], b: &[f64], arithmetic: Arithmetic) -> (Vec<f64>, ResidualNorms) {
+        let (mut r, mut chunks) = (vec![0.0; b.len()], vec![Chunk::default(); chunk_count(b.len())]);
+        let norms = residual(&Threads::new(2), a, (x, b), arithmetic, &mut r, &mut chunks);
+        (r, norms)
+    }
+
+    /// 1 − (1 + 2⁻³⁰)(1 − 2⁻³⁰) = 2⁻⁶⁰, which `f64` does not see.
+    #[test]
+    fn cancellation_by_hand() {
+        let e = 2f64.powi(-30);
+        let a = Csr::from_triplets(1, 1, &[0], &[0], &[1.0 + e]).unwrap();
+        let (r, single) = norms(&a, &[1.0 - e], &[1.0], Arithmetic::Double);
+        assert_eq!(r, [0.0]);
+        assert!(single.rounding >= e * e && single.rounding < 20.0 * f64::EPSILON, "{single:?}");
+        let (r, double) = norms(&a, &[1.0 - e], &[1.0], Arithmetic::DoubleDouble);
+        assert_eq!(r, [e * e]);
+        assert!(double.rounding < 1e-11 * e * e, "{double:?}");
+        assert_eq!(double.row_sum, 1.0 + e);
+    }
+
+    #[test]
+    fn software_and_hardware_give_the_same_bits() {
+        let a = "atmosmod:6x6x6".parse::<crate::gallery::Problem>().unwrap().generate().unwrap();
+        let n = a.nrows();
+        let x: Vec<f64> = (0..n).map(|i| (i as f64).sin() * 10f64.powi(i as i32 % 30 - 15)).collect();
+        let b: Vec<f64> = (0..n).map(|i| (i as f64).cos()).collect();
+        let (mut hardware, mut software) = (vec![0.0; n], vec![0.0; n]);
+        let one = rows_in_double_double(a.view(), 0..n, &x, &b, &mut hardware);
+        let two = rows_compensated(a.view(), 0..n, &x, &b, &mut software);
+        assert_eq!(hardware, software);
+        assert_eq!((one.squares, one.roundings), (two.squares, two.roundings));
+    }
+
+    #[test]
+    fn not_a_number_is_not_lost() {
+        let a = Csr::identity(3).unwrap();
+        let (_, norms) = norms(&a, &[1.0, f64::NAN, 1.0], &[1.0; 3], Arithmetic::Double);
+        assert!(norms.norm.is_nan() && norms.largest.is_nan() && norms.upper().is_nan());
+    }
+
+    #[test]
+    fn a_left_null_vector_has_no_normal_residual() {
+        // [1 −1; −1 1] with r = (1, 1)
+        let a = Csr::from_triplets(2, 2, &[0, 0, 1, 1], &[0, 1, 0, 1], &[1.0, -1.0, -1.0, 1.0]).unwrap();
+        assert_eq!(normal_residual(a.view(), &[1.0, 1.0]), 0.0);
+        assert_eq!(normal_residual(a.view(), &[1.0, -1.0]), 1.0);
+    }
+}
