@@ -4,7 +4,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use krylith::solver::{Method, Preconditioning};
 use krylith::transform::Ordering;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -249,6 +249,13 @@ pub struct Input {
 
     #[command(flatten)]
     pub limits: Limits,
+}
+
+impl Input {
+    /// The matrix file; nothing for a generated matrix.
+    pub fn file(&self) -> Vec<&Path> {
+        if self.matrix.starts_with("gen:") { Vec::new() } else { vec![Path::new(&self.matrix)] }
+    }
 }
 
 #[derive(Args)]

@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::args::Convert;
 use crate::input::load;
+use crate::outputs::{self, Output};
 use crate::progress::spinner;
 use crate::report::{bytes, count, print};
 use krylith::io;
@@ -10,6 +11,7 @@ use std::time::Instant;
 
 pub fn run(options: &Convert) -> Result<(), Failure> {
     io::check_matrix_name(&options.output)?;
+    outputs::check(&[Output::moved("", &options.output)], &options.input.file())?;
     let loaded = load(&options.input)?;
     let path = &options.output;
     let started = Instant::now();

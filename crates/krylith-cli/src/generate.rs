@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::args::Generate;
 use crate::input::generate;
+use crate::outputs::{self, Output};
 use crate::progress::spinner;
 use crate::report::{bytes, count, print};
 use krylith::gallery::{self, Problem};
@@ -13,7 +14,10 @@ pub fn run(options: &Generate) -> Result<(), Failure> {
     let Some(name) = &options.problem else {
         return print(&listing());
     };
-    options.output.as_ref().map_or(Ok(()), io::check_matrix_name)?;
+    if let Some(path) = &options.output {
+        io::check_matrix_name(path)?;
+        outputs::check(&[Output::moved("-o", path)], &[])?;
+    }
     let started = Instant::now();
     let problem = problem(name.strip_prefix("gen:").unwrap_or(name), options)?;
     let a = generate(&problem, &options.limits)?;

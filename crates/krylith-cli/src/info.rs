@@ -4,6 +4,7 @@ use crate::Failure;
 use crate::args::Info;
 use crate::input::{Loaded, load};
 use crate::orderings::{self, Line};
+use crate::outputs::{self, Output};
 use crate::plot;
 use crate::progress::spinner;
 use crate::report::{bytes, count, print, write_json};
@@ -21,6 +22,9 @@ const RESTART: usize = 30;
 
 pub fn run(options: &Info) -> Result<(), Failure> {
     options.plot.as_deref().map_or(Ok(()), plot::check_ending)?;
+    let plot = options.plot.as_deref().map(|path| Output::in_place("--plot", path));
+    let json = options.json.as_deref().map(|path| Output::in_place("--json", path));
+    outputs::check(&Vec::from_iter([plot, json].into_iter().flatten()), &options.input.file())?;
     let loaded = load(&options.input)?;
     let facts = Facts::new(&loaded, options.orderings)?;
     if let Some(path) = &options.plot {

@@ -9,6 +9,7 @@ mod generate;
 mod info;
 mod input;
 mod orderings;
+mod outputs;
 mod plot;
 mod progress;
 mod report;

@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::args::{Division, Matching, Numbers, Order, Solve, Structured, Switch};
 use crate::input::{Loaded, load};
+use crate::outputs::{self, Output};
 use crate::plot;
 use crate::progress::{ResidualBar, spinner};
 use crate::report::{bytes, count, print, write_json};
@@ -31,6 +32,7 @@ const INTERRUPTED: u8 = 130;
 pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, Failure> {
     options.plot.as_deref().map_or(Ok(()), plot::check_ending)?;
     options.x.as_deref().map_or(Ok(()), io::check_vector_name)?;
+    check_outputs(options)?;
     let phase = Arc::new(AtomicU8::new(BEFORE));
     interrupt(&phase)?;
     let started = Instant::now();
@@ -68,6 +70,15 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
         }
         Err(error) => Err(error.into()),
     }
+}
+
+fn check_outputs(options: &Solve) -> Result<(), Failure> {
+    let x = options.x.as_deref().map(|path| Output::moved("-x", path));
+    let plot = options.plot.as_deref().map(|path| Output::in_place("--plot", path));
+    let json = options.json.as_deref().map(|path| Output::in_place("--json", path));
+    let mut inputs = options.input.file();
+    inputs.extend(options.b.as_deref());
+    outputs::check(&Vec::from_iter([x, plot, json].into_iter().flatten()), &inputs)
 }
 
 /// What to try next.

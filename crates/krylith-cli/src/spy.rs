@@ -6,6 +6,7 @@
 use crate::Failure;
 use crate::args::Spy;
 use crate::input::load;
+use crate::outputs::{self, Output};
 use crate::plot;
 use crate::progress::spinner;
 use crate::report::{count, print};
@@ -52,6 +53,7 @@ impl Raster {
 
 pub fn run(options: &Spy) -> Result<(), Failure> {
     plot::check_ending(&options.output)?;
+    outputs::check(&[Output::in_place("-o", &options.output)], &options.input.file())?;
     let loaded = load(&options.input)?;
     let spinner = spinner("drawing");
     let raster = Raster::new(&loaded.matrix);

@@ -184,7 +184,7 @@ fn wrong_usage() {
     fails(&["spy", "gen:poisson2d:3", "-o", "picture.gif"], ".svg or .png");
     fails(&["info", "gen:poisson2d:3", "--plot", "picture.bmp"], ".svg or .png");
     fails(&["convert", "gen:poisson2d:3", "matrix.xls"], ".mtx");
-    fails(&["convert", "gen:poisson2d:3", "no/such/folder/a.mtx"], "No such file");
+    fails(&["convert", "gen:poisson2d:3", "no/such/folder/a.mtx"], "does not exist");
     fails(&["info", "no-such-file.mtx"], "no-such-file.mtx: No such file");
     fails(&["info", env!("CARGO_MANIFEST_DIR")], "is a directory");
 }
