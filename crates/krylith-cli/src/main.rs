@@ -18,21 +18,34 @@ mod spy;
 
 use args::{Arguments, Command};
 use clap::Parser;
+use report::{complain, printed};
 use std::error::Error;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Any error: what the user did or gave.
 type Failure = Box<dyn Error>;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    match run(&arguments) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("krylith: {error}");
-            ExitCode::from(2)
-        }
+    let ended = match Arguments::try_parse() {
+        Ok(arguments) => run(&arguments),
+        Err(reply) => answer(&reply),
+    };
+    ended.unwrap_or_else(|error| {
+        complain(error);
+        ExitCode::from(2)
+    })
+}
+
+/// Prints the help or the version that was asked for, or what is wrong with the arguments.
+fn answer(reply: &clap::Error) -> Result<ExitCode, Failure> {
+    if reply.use_stderr() {
+        // Where standard error is full or closed, the exit status has to do.
+        let _ = reply.print();
+        return Ok(ExitCode::from(2));
     }
+    printed(reply.print().and_then(|()| std::io::stdout().flush()))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {

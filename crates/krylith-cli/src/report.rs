@@ -1,16 +1,27 @@
 //! Writing results: numbers for people, JSON for programs.
 
 use crate::Failure;
+use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 /// Prints to standard output; a reader that has gone away, as after `| head`, is no error.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// What came of printing to standard output.
+pub fn printed(result: std::io::Result<()>) -> Result<(), Failure> {
+    match result {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        result => Ok(result?),
+        result => result.map_err(|error| format!("standard output cannot be written: {error}").into()),
     }
+}
+
+/// Prints a message to standard error. Where that is full or closed, the exit status has to do.
+pub fn complain(message: impl Display) {
+    let _ = writeln!(std::io::stderr().lock(), "krylith: {message}");
 }
 
 /// Writes one JSON object to a file, or to standard output where the name is `-`.

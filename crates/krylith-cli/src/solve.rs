@@ -6,7 +6,7 @@ use crate::input::{Loaded, load};
 use crate::outputs::{self, Output};
 use crate::plot;
 use crate::progress::{ResidualBar, spinner};
-use crate::report::{bytes, count, print, write_json};
+use crate::report::{bytes, complain, count, print, write_json};
 use krylith::matrix::Triangle;
 use krylith::observe::Iteration;
 use krylith::schedule::{Schedule, Wavefronts};
@@ -43,15 +43,9 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
     let total = started.elapsed().as_secs_f64();
     match result {
         Ok(report) => {
-            if let Some(path) = &options.x {
-                io::write_vector(path, &x)?;
-            }
-            if let Some(path) = &options.plot {
-                let title = format!("{} with {}", report.solver, report.preconditioner);
-                plot::residuals(path, title, &report.history, options.rtol)?;
-            }
-            tell(options, &loaded, &report, read, total)?;
+            let written = write_all(options, &loaded, &x, &report, [read, total]);
             Ok(match report.outcome {
+                _ if !written => ExitCode::from(2),
                 Outcome::Converged => ExitCode::SUCCESS,
                 Outcome::Interrupted => ExitCode::from(INTERRUPTED),
                 _ => ExitCode::from(3),
@@ -65,7 +59,7 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
                     &json!({ "matrix": matrix, "outcome": "setup_failed", "error": error.to_string() }),
                 )?;
             }
-            eprintln!("krylith: {}: {error}; {}", options.precond, remedy(&error));
+            complain(format_args!("{}: {error}; {}", options.precond, remedy(&error)));
             Ok(ExitCode::from(3))
         }
         Err(error) => Err(error.into()),
@@ -191,14 +185,31 @@ fn solve(
     (x, result)
 }
 
-fn tell(options: &Solve, loaded: &Loaded, report: &Report, read: f64, total: f64) -> Result<(), Failure> {
-    if let Some(path) = &options.json {
-        write_json(path, &to_json(loaded, report, read, total)?)?;
-        if path == Path::new("-") {
-            return Ok(());
+/// Writes every output, also after one of them failed: an answer that took long is not lost to a full disk elsewhere.
+/// Whether all of them were written.
+fn write_all(options: &Solve, loaded: &Loaded, x: &[f64], report: &Report, seconds: [f64; 2]) -> bool {
+    let mut all = true;
+    let mut keep = |written: Result<(), Failure>| {
+        if let Err(error) = written {
+            complain(error);
+            all = false;
         }
+    };
+    let [read, total] = seconds;
+    if let Some(path) = &options.x {
+        keep(io::write_vector(path, x).map_err(Failure::from));
     }
-    print(&to_text(loaded, report, read, total))
+    if let Some(path) = &options.plot {
+        let title = format!("{} with {}", report.solver, report.preconditioner);
+        keep(plot::residuals(path, title, &report.history, options.rtol));
+    }
+    if let Some(path) = &options.json {
+        keep(to_json(loaded, report, read, total).and_then(|value| write_json(path, &value)));
+    }
+    if options.json.as_deref() != Some(Path::new("-")) {
+        keep(print(&to_text(loaded, report, read, total)));
+    }
+    all
 }
 
 fn to_json(loaded: &Loaded, report: &Report, read: f64, total: f64) -> Result<Value, Failure> {
