@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::args::{Division, Matching, Numbers, Order, Solve, Structured, Switch};
+use crate::failure;
 use crate::input::{Loaded, load};
 use crate::outputs::{self, Output};
 use crate::plot;
@@ -10,8 +11,8 @@ use crate::report::{bytes, complain, count, print, write_json};
 use krylith::matrix::Triangle;
 use krylith::observe::Iteration;
 use krylith::schedule::{Schedule, Wavefronts};
-use krylith::solver::{Layout, Match, Method, Precision};
-use krylith::{Outcome, Report, SetupError, SolveError, Solver, io};
+use krylith::solver::{Layout, Match, Method, Precision, Prepared};
+use krylith::{Csr, Outcome, Report, SetupError, SolveError, Solver, io};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::num::NonZeroUsize;
@@ -37,33 +38,44 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
     interrupt(&phase)?;
     let started = Instant::now();
     let loaded = load(&options.input)?;
+    // No right-hand side is read or made for a matrix that cannot be solved with.
+    if let Err(error) = loaded.matrix.pattern().require_square() {
+        return failed(options, &loaded, "setup_failed", &SetupError::from(error).into());
+    }
     let b = right_hand_side(options, &loaded)?;
     let read = started.elapsed().as_secs_f64();
-    let (x, result) = solve(options, threads, &loaded, &b, &phase);
+    let preparing = spinner("analyzing and factoring");
+    let prepared = solver(options, threads).prepare(&loaded.matrix);
+    drop(preparing);
+    let mut x = vec![0.0; loaded.matrix.ncols()];
+    let report = match prepared {
+        Ok(mut prepared) => iterate(options, &mut prepared, &loaded, &b, &mut x, &phase),
+        Err(error) => return failed(options, &loaded, "setup_failed", &error),
+    };
     let total = started.elapsed().as_secs_f64();
-    match result {
-        Ok(report) => {
-            let written = write_all(options, &loaded, &x, &report, [read, total]);
-            Ok(match report.outcome {
-                _ if !written => ExitCode::from(2),
-                Outcome::Converged => ExitCode::SUCCESS,
-                Outcome::Interrupted => ExitCode::from(INTERRUPTED),
-                _ => ExitCode::from(3),
-            })
-        }
-        Err(SolveError::Setup(error)) => {
-            if let Some(path) = &options.json {
-                let matrix = json!({ "rows": loaded.matrix.nrows(), "nnz": loaded.matrix.nnz() });
-                write_json(
-                    path,
-                    &json!({ "matrix": matrix, "outcome": "setup_failed", "error": error.to_string() }),
-                )?;
-            }
-            complain(format_args!("{}: {error}; {}", options.precond, remedy(&error)));
-            Ok(ExitCode::from(3))
-        }
-        Err(error) => Err(error.into()),
+    match report {
+        Ok(report) if write_all(options, &loaded, &x, &report, [read, total]) => Ok(status(report.outcome)),
+        Ok(_) => Ok(ExitCode::from(2)),
+        Err(error) => failed(options, &loaded, "solve_failed", &error),
     }
+}
+
+/// The exit status of an answer that was written.
+fn status(outcome: Outcome) -> ExitCode {
+    match outcome {
+        Outcome::Converged => ExitCode::SUCCESS,
+        Outcome::Interrupted => ExitCode::from(INTERRUPTED),
+        _ => ExitCode::from(3),
+    }
+}
+
+/// Reports a solve that could not be done. There is no answer to write.
+fn failed(options: &Solve, loaded: &Loaded, outcome: &str, error: &SolveError) -> Result<ExitCode, Failure> {
+    complain(failure::message(options, error));
+    if let Some(path) = &options.json {
+        write_json(path, &failure::report(options, &loaded.matrix, outcome, error))?;
+    }
+    Ok(ExitCode::from(2))
 }
 
 fn check_outputs(options: &Solve) -> Result<(), Failure> {
@@ -73,17 +85,6 @@ fn check_outputs(options: &Solve) -> Result<(), Failure> {
     let mut inputs = options.input.file();
     inputs.extend(options.b.as_deref());
     outputs::check(&Vec::from_iter([x, plot, json].into_iter().flatten()), &inputs)
-}
-
-/// What to try next.
-fn remedy(error: &SetupError) -> &'static str {
-    match error {
-        SetupError::MemoryLimit { .. } => "take a smaller level of fill, or allow more with --max-memory",
-        SetupError::BadPivot { .. } | SetupError::MissingDiagonal { .. } => {
-            "--recovery on finds a shift that works"
-        }
-        _ => "--precond auto finds another one",
-    }
 }
 
 /// Ctrl-C ends a solve with its best answer, anything else at once.
@@ -112,14 +113,8 @@ fn right_hand_side(options: &Solve, loaded: &Loaded) -> Result<Vec<f64>, Failure
     Ok(b)
 }
 
-/// Prepares and solves; x is the last iterate.
-fn solve(
-    options: &Solve,
-    threads: Option<NonZeroUsize>,
-    loaded: &Loaded,
-    b: &[f64],
-    phase: &AtomicU8,
-) -> (Vec<f64>, Result<Report, SolveError>) {
+/// The options in the library's words.
+fn solver(options: &Solve, threads: Option<NonZeroUsize>) -> Solver {
     let method = match options.solver {
         Method::Gmres(_) => Method::Gmres(options.restart.get()),
         Method::Fgmres(_) => Method::Fgmres(options.restart.get()),
@@ -162,27 +157,32 @@ fn solve(
     if let Some(gigabytes) = options.input.limits.max_memory {
         solver = solver.max_factor_bytes((gigabytes * 1e9) as u64);
     }
-    let mut x = vec![0.0; loaded.matrix.ncols()];
-    let preparing = spinner("analyzing and factoring");
-    let prepared = solver.prepare(&loaded.matrix);
-    drop(preparing);
-    let result = prepared.and_then(|mut prepared| {
-        let mut bar = ResidualBar::new(options.rtol);
-        phase.store(SOLVING, Ordering::Relaxed);
-        let mut observer = |i: &Iteration<f64>| {
-            bar.at(i.index, i.residual_norm / i.rhs_norm);
-            if phase.load(Ordering::Relaxed) == ENDING {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        };
-        let report = prepared.solve(&loaded.matrix, b, &mut x, &mut observer);
-        // From here on Ctrl-C would lose the answer: let it be written.
-        phase.store(SOLVING, Ordering::Relaxed);
-        report
-    });
-    (x, result)
+    solver
+}
+
+/// Solves, with a progress bar and an ear for Ctrl-C; x is the last iterate.
+fn iterate(
+    options: &Solve,
+    prepared: &mut Prepared<Csr<f64>>,
+    loaded: &Loaded,
+    b: &[f64],
+    x: &mut Vec<f64>,
+    phase: &AtomicU8,
+) -> Result<Report, SolveError> {
+    let mut bar = ResidualBar::new(options.rtol);
+    phase.store(SOLVING, Ordering::Relaxed);
+    let mut observer = |i: &Iteration<f64>| {
+        bar.at(i.index, i.residual_norm / i.rhs_norm);
+        if phase.load(Ordering::Relaxed) == ENDING {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let report = prepared.solve(&loaded.matrix, b, x, &mut observer);
+    // From here on Ctrl-C would lose the answer: let it be written.
+    phase.store(SOLVING, Ordering::Relaxed);
+    report
 }
 
 /// Writes every output, also after one of them failed: an answer that took long is not lost to a full disk elsewhere.

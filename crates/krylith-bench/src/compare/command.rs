@@ -43,8 +43,8 @@ pub fn once(options: &CommandOptions) -> Result<(), Failure> {
     let output = command.output()?;
     let stderr = String::from_utf8_lossy(&output.stderr);
     let told = stderr.lines().find(|line| !line.trim().is_empty()).unwrap_or("no message").trim();
-    // 3 is a report of a solve that did not converge.
-    if !matches!(output.status.code(), Some(0 | 3)) {
+    // 3 is a report of a solve that did not converge, 2 one of a solve that could not begin, if there is a report.
+    if !matches!(output.status.code(), Some(0 | 2 | 3)) {
         return Err(format!("krylith: {told}").into());
     }
     let report = serde_json::from_slice(&output.stdout).map_err(|_| format!("krylith: {told}"))?;

@@ -1,0 +1,151 @@
+//! A solve that could not be done: what happened, where, and what to do next.
+
+use crate::args::{Solve, Switch};
+use crate::report::bytes;
+use krylith::solver::{Method, Preconditioning};
+use krylith::transform::Ordering;
+use krylith::{BackendError, Csr, MatrixError, SetupError, SolveError};
+use serde_json::{Value, json};
+
+/// For people.
+pub fn message(options: &Solve, error: &SolveError) -> String {
+    let place = match options.precond {
+        Preconditioning::Auto => options.input.matrix.clone(),
+        asked => format!("{}, --precond {asked}", options.input.matrix),
+    };
+    format!("{place}: {}; {}", describe(error), remedy(options, error))
+}
+
+/// For programs. `outcome` says how far the solve came: `setup_failed` or `solve_failed`.
+pub fn report(options: &Solve, a: &Csr<f64>, outcome: &str, error: &SolveError) -> Value {
+    let mut value = json!({
+        "matrix": {
+            "source": options.input.matrix,
+            "rows": a.nrows(),
+            "columns": a.ncols(),
+            "nnz": a.nnz(),
+        },
+        "solver": options.solver.to_string(),
+        "preconditioner": options.precond.to_string(),
+        "outcome": outcome,
+        "error": error.to_string(),
+        "remedy": remedy(options, error),
+    });
+    match error {
+        SolveError::Setup(SetupError::BadPivot { row, value: pivot }) => {
+            value["row"] = json!(row);
+            value["value"] = json!(pivot);
+        }
+        SolveError::Setup(SetupError::MissingDiagonal { row }) => value["row"] = json!(row),
+        SolveError::Setup(SetupError::MemoryLimit { predicted, limit, .. }) => {
+            value["predicted_bytes"] = json!(predicted);
+            value["limit_bytes"] = json!(limit);
+        }
+        _ => {}
+    }
+    value
+}
+
+/// What happened, with sizes and rows that need no guessing.
+fn describe(error: &SolveError) -> String {
+    match error {
+        SolveError::Setup(SetupError::MemoryLimit { predicted, limit, .. }) => {
+            format!(
+                "{} of memory would be needed, more than the limit of {}",
+                bytes(*predicted),
+                bytes(*limit)
+            )
+        }
+        SolveError::Setup(SetupError::BadPivot { row, value }) => {
+            format!("bad pivot {value:.3e} in row {row} (counted from 0)")
+        }
+        SolveError::Setup(SetupError::MissingDiagonal { row }) => {
+            format!("row {row} (counted from 0) has no diagonal entry")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// What to do next, by the error and by the options that led to it.
+fn remedy(options: &Solve, error: &SolveError) -> String {
+    let automatic = options.precond == Preconditioning::Auto;
+    match error {
+        SolveError::Setup(SetupError::Matrix(MatrixError::NotSquare { .. })) => {
+            "`krylith solve` takes square systems; a rectangular one is for a least-squares solver, such as \
+             scipy.sparse.linalg.lsqr"
+                .into()
+        }
+        SolveError::Setup(SetupError::Matrix(MatrixError::NotInBlocks { count, .. })) => {
+            format!("choose a block size that divides {count}, or --precond auto")
+        }
+        SolveError::Setup(SetupError::MemoryLimit { predicted, .. }) => memory_remedy(options, *predicted),
+        SolveError::Setup(SetupError::BadPivot { .. } | SetupError::MissingDiagonal { .. }) => {
+            pivot_remedy(options).into()
+        }
+        SolveError::Setup(SetupError::PatternNotSymmetric) => {
+            "choose a factor for matrices of any pattern, such as --precond ilu0, or --precond auto".into()
+        }
+        SolveError::Backend(BackendError::Failed { .. }) if options.reorder != Ordering::Natural => {
+            format!("choose another ordering than --reorder {}, such as natural or rcm", options.reorder)
+        }
+        SolveError::Setup(_) if !automatic => "--precond auto chooses one for this matrix".into(),
+        _ => format!("`krylith info {}` shows what the matrix is like", options.input.matrix),
+    }
+}
+
+fn pivot_remedy(options: &Solve) -> &'static str {
+    match (options.recovery, options.precond) {
+        (Switch::Off, Preconditioning::Jacobi) => {
+            "leave out --recovery off: the largest entry of such a row then takes the place of its diagonal"
+        }
+        (Switch::Off, _) => {
+            "leave out --recovery off: the diagonal is then shifted until every pivot is good"
+        }
+        (Switch::On, _) => "--precond none needs no pivots",
+    }
+}
+
+fn memory_remedy(options: &Solve, needed: u64) -> String {
+    use Preconditioning as P;
+    let less = match options.precond {
+        P::Ic(1..) | P::Mic(1.., _) | P::Ilu(1..) | P::Milu(1.., ..) => "take a lower level of fill, ",
+        P::Ict(_) => "take a larger tolerance, ",
+        P::Ilut(_) => "keep fewer entries a row or take a larger tolerance, ",
+        P::None | P::Jacobi => "",
+        _ => "take --precond jacobi, which stores one number a row, ",
+    };
+    let fewer = match options.solver {
+        Method::Gmres(_) | Method::Fgmres(_) => "store fewer vectors with a smaller --restart, ",
+        _ => "",
+    };
+    let or = if less.is_empty() && fewer.is_empty() { "" } else { "or " };
+    let enough = gigabytes_from(needed);
+    match options.input.limits.max_memory {
+        Some(_) => format!("{less}{fewer}{or}raise --max-memory to at least {enough}"),
+        None => format!("{less}{fewer}{or}allow it with --max-memory {enough}, if the machine has so much"),
+    }
+}
+
+/// Bytes as gigabytes, rounded up to three digits: what `--max-memory` takes.
+fn gigabytes_from(bytes: u64) -> f64 {
+    let exact = bytes as f64 / 1e9;
+    let digit = 10f64.powi(exact.max(1e-9).log10().floor() as i32 - 2);
+    // Through text, so that 0.3 is not 0.30000000000000004.
+    format!("{:.2e}", (exact / digit).ceil() * digit).parse().unwrap_or(exact)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enough_gigabytes_are_not_too_few() {
+        assert_eq!(gigabytes_from(2_500_000_000), 2.5);
+        assert_eq!(gigabytes_from(300_000_001), 0.301);
+        assert_eq!(gigabytes_from(1_000_000), 0.001);
+        for bytes in [0, 1, 999, 107_010, 9_999_999_999, 123_456_789_012_345] {
+            let enough = (gigabytes_from(bytes) * 1e9) as u64;
+            assert!(enough >= bytes && enough <= bytes + bytes / 50 + 1, "{enough} for {bytes}");
+        }
+    }
+}
