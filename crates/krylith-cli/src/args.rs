@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
-  krylith solve gen:poisson3d:50             solve A x = A 1 and check the answer
+  krylith solve gen:poisson3d:50             solve A x = A 1 and check the answer (--rhs random: another b)
   krylith solve A.mtx -b b.mtx -x x.mtx      the same for a matrix and a right-hand side of yours
   krylith info gen:poisson3d:50              what a generated matrix looks like, no file needed
   krylith gen jump3d --n 100 -o jump.mtx.zst write one to a file
@@ -50,9 +50,13 @@ pub struct Solve {
     #[command(flatten)]
     pub input: Input,
 
-    /// Right-hand side (.mtx, .npy, .petsc); A times a vector of ones if not given
+    /// Right-hand side (.mtx, .npy, .petsc); if not given, that of --rhs
     #[arg(short, value_name = "FILE")]
     pub b: Option<PathBuf>,
+
+    /// Right-hand side where -b gives none
+    #[arg(long, default_value = "ones", conflicts_with = "b")]
+    pub rhs: Rhs,
 
     /// Where to write the answer (.mtx, .npy, .petsc)
     #[arg(short, value_name = "FILE")]
@@ -119,6 +123,14 @@ pub struct Solve {
     /// Draw the residuals by iteration (.svg or .png)
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Rhs {
+    /// b = A 1: every entry of the answer is 1; easier for many preconditioners than other right-hand sides
+    Ones,
+    /// Fixed pseudo-random numbers, uniform in [-1, 1), the same on every machine
+    Random,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

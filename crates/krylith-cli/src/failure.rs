@@ -2,6 +2,7 @@
 
 use crate::args::{Solve, Switch};
 use crate::report::bytes;
+use crate::rhs;
 use krylith::solver::{Method, Preconditioning};
 use krylith::transform::Ordering;
 use krylith::{BackendError, Csr, MatrixError, SetupError, SolveError};
@@ -27,6 +28,7 @@ pub fn report(options: &Solve, a: &Csr<f64>, outcome: &str, error: &SolveError) 
         },
         "solver": options.solver.to_string(),
         "preconditioner": options.precond.to_string(),
+        "rhs": rhs::name(options),
         "outcome": outcome,
         "error": error.to_string(),
         "remedy": remedy(options, error),

@@ -14,6 +14,7 @@ mod outputs;
 mod plot;
 mod progress;
 mod report;
+mod rhs;
 mod solve;
 mod spy;
 

@@ -8,6 +8,7 @@ use crate::outputs::{self, Output};
 use crate::plot;
 use crate::progress::{ResidualBar, spinner};
 use crate::report::{bytes, complain, count, print, write_json};
+use crate::rhs::{self, RightHandSide};
 use krylith::matrix::Triangle;
 use krylith::observe::Iteration;
 use krylith::schedule::{Schedule, Wavefronts};
@@ -42,19 +43,20 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
     if let Err(error) = loaded.matrix.pattern().require_square() {
         return failed(options, &loaded, "setup_failed", &SetupError::from(error).into());
     }
-    let b = right_hand_side(options, &loaded)?;
+    let rhs = RightHandSide::new(options, &loaded.matrix)?;
     let read = started.elapsed().as_secs_f64();
     let preparing = spinner("analyzing and factoring");
     let prepared = solver(options, threads).prepare(&loaded.matrix);
     drop(preparing);
     let mut x = vec![0.0; loaded.matrix.ncols()];
     let report = match prepared {
-        Ok(mut prepared) => iterate(options, &mut prepared, &loaded, &b, &mut x, &phase),
+        Ok(mut prepared) => iterate(options, &mut prepared, &loaded, &rhs.values, &mut x, &phase),
         Err(error) => return failed(options, &loaded, "setup_failed", &error),
     };
     let total = started.elapsed().as_secs_f64();
+    let done = Done { options, loaded: &loaded, rhs: &rhs, read, total };
     match report {
-        Ok(report) if write_all(options, &loaded, &x, &report, [read, total]) => Ok(status(report.outcome)),
+        Ok(report) if done.write_all(&x, &report) => Ok(status(report.outcome)),
         Ok(_) => Ok(ExitCode::from(2)),
         Err(error) => failed(options, &loaded, "solve_failed", &error),
     }
@@ -96,21 +98,6 @@ fn interrupt(phase: &Arc<AtomicU8>) -> Result<(), Failure> {
         }
     })?;
     Ok(())
-}
-
-fn right_hand_side(options: &Solve, loaded: &Loaded) -> Result<Vec<f64>, Failure> {
-    let a = &loaded.matrix;
-    let Some(path) = &options.b else {
-        let mut b = vec![0.0; a.nrows()];
-        a.mul_vec(&vec![1.0; a.ncols()], &mut b)?;
-        return Ok(b);
-    };
-    let b = io::read_vector(path)?;
-    if b.len() != a.nrows() {
-        let (path, found, rows) = (path.display(), b.len(), a.nrows());
-        return Err(format!("{path}: {found} entries, the matrix has {rows} rows").into());
-    }
-    Ok(b)
 }
 
 /// The options in the library's words.
@@ -185,92 +172,115 @@ fn iterate(
     report
 }
 
-/// Writes every output, also after one of them failed: an answer that took long is not lost to a full disk elsewhere.
-/// Whether all of them were written.
-fn write_all(options: &Solve, loaded: &Loaded, x: &[f64], report: &Report, seconds: [f64; 2]) -> bool {
-    let mut all = true;
-    let mut keep = |written: Result<(), Failure>| {
-        if let Err(error) = written {
-            complain(error);
-            all = false;
+/// What a report needs besides the library's.
+struct Done<'a> {
+    options: &'a Solve,
+    loaded: &'a Loaded,
+    rhs: &'a RightHandSide,
+    /// Seconds of reading, and of everything.
+    read: f64,
+    total: f64,
+}
+
+impl Done<'_> {
+    /// Writes every output, also after one of them failed: an answer that took long is not lost to a full disk elsewhere.
+    /// Whether all of them were written.
+    fn write_all(&self, x: &[f64], report: &Report) -> bool {
+        let options = self.options;
+        let mut all = true;
+        let mut keep = |written: Result<(), Failure>| {
+            if let Err(error) = written {
+                complain(error);
+                all = false;
+            }
+        };
+        if let Some(path) = &options.x {
+            keep(io::write_vector(path, x).map_err(Failure::from));
         }
-    };
-    let [read, total] = seconds;
-    if let Some(path) = &options.x {
-        keep(io::write_vector(path, x).map_err(Failure::from));
+        if let Some(path) = &options.plot {
+            let title = format!("{} with {}", report.solver, report.preconditioner);
+            keep(plot::residuals(path, title, &report.history, options.rtol));
+        }
+        if let Some(path) = &options.json {
+            keep(self.json(report).and_then(|value| write_json(path, &value)));
+        }
+        if options.json.as_deref() != Some(Path::new("-")) {
+            keep(print(&self.text(report)));
+        }
+        all
     }
-    if let Some(path) = &options.plot {
-        let title = format!("{} with {}", report.solver, report.preconditioner);
-        keep(plot::residuals(path, title, &report.history, options.rtol));
-    }
-    if let Some(path) = &options.json {
-        keep(to_json(loaded, report, read, total).and_then(|value| write_json(path, &value)));
-    }
-    if options.json.as_deref() != Some(Path::new("-")) {
-        keep(print(&to_text(loaded, report, read, total)));
-    }
-    all
-}
 
-fn to_json(loaded: &Loaded, report: &Report, read: f64, total: f64) -> Result<Value, Failure> {
-    let a = &loaded.matrix;
-    let wavefronts = |triangle| Wavefronts::new(a.pattern(), triangle).map(|w| w.count());
-    let mut value = serde_json::to_value(report)?;
-    value["matrix"] = json!({
-        "source": loaded.name,
-        "rows": a.nrows(),
-        "nnz": a.nnz(),
-        "symmetric": a.symmetry().symmetric,
-    });
-    value["wavefronts"] =
-        json!({ "lower": wavefronts(Triangle::Lower)?, "upper": wavefronts(Triangle::Upper)? });
-    value["seconds"]["read"] = json!(read);
-    value["seconds"]["total"] = json!(total);
-    Ok(value)
-}
+    fn json(&self, report: &Report) -> Result<Value, Failure> {
+        let a = &self.loaded.matrix;
+        let wavefronts = |triangle| Wavefronts::new(a.pattern(), triangle).map(|w| w.count());
+        let mut value = serde_json::to_value(report)?;
+        value["matrix"] = json!({
+            "source": self.loaded.name,
+            "rows": a.nrows(),
+            "nnz": a.nnz(),
+            "symmetric": a.symmetry().symmetric,
+        });
+        value["rhs"] = json!(rhs::name(self.options));
+        value["warnings"] = json!(Vec::from_iter(self.rhs.warning));
+        value["wavefronts"] =
+            json!({ "lower": wavefronts(Triangle::Lower)?, "upper": wavefronts(Triangle::Upper)? });
+        value["seconds"]["read"] = json!(self.read);
+        value["seconds"]["total"] = json!(self.total);
+        Ok(value)
+    }
 
-fn to_text(loaded: &Loaded, r: &Report, read: f64, total: f64) -> String {
-    let mut text = format!("{}\n", loaded.name);
-    let mut line = |label: &str, value: String| {
-        writeln!(text, "  {label:18}{value}").expect("writing to a string");
-    };
-    let a = &loaded.matrix;
-    line("matrix", format!("{} rows, {} entries", count(a.nrows()), count(a.nnz())));
-    line("method", format!("{} with {}, {} threads", r.solver, r.preconditioner, r.threads));
-    line("because", r.choice.clone());
-    if !r.ordering.is_empty() {
-        line("ordering", r.ordering.clone());
+    fn text(&self, r: &Report) -> String {
+        let Done { loaded, rhs, read, total, .. } = *self;
+        let mut text = format!("{}\n", loaded.name);
+        let mut line = |label: &str, value: String| {
+            writeln!(text, "  {label:18}{value}").expect("writing to a string");
+        };
+        let a = &loaded.matrix;
+        line("matrix", format!("{} rows, {} entries", count(a.nrows()), count(a.nnz())));
+        line("right-hand side", rhs.origin.clone());
+        if let Some(warning) = rhs.warning {
+            line("warning", warning.into());
+        }
+        line("method", format!("{} with {}, {} threads", r.solver, r.preconditioner, r.threads));
+        line("because", r.choice.clone());
+        if !r.ordering.is_empty() {
+            line("ordering", r.ordering.clone());
+        }
+        line("layout", r.layout.clone());
+        if let Some([down, up]) = &r.schedule {
+            line("sweeps", format!("down {down}"));
+            line("", format!("up {up}"));
+        }
+        for step in &r.recovery {
+            line("recovery", format!("{}; {}", step.failed, step.action));
+        }
+        if r.shift > 0.0 {
+            line("shift", format!("{:.2e} of the diagonal's size", r.shift));
+        }
+        line("outcome", r.outcome.name().replace('_', " "));
+        line("iterations", count(r.iterations));
+        let backward = r.backward_error.map_or(String::new(), |e| format!(", backward error {e:.2e}"));
+        line("residual", format!("{:.3e} relative, recomputed{backward}", r.relative_residual));
+        if r.preconditioner_bytes > 0 {
+            let (nnz, size) = (count(r.preconditioner_nnz), bytes(r.preconditioner_bytes as u64));
+            line("preconditioner", format!("{nnz} entries, {size}"));
+        }
+        line(
+            "memory",
+            format!(
+                "{} besides A, b and x; {} predicted",
+                bytes(r.bytes as u64),
+                bytes(r.predicted_bytes as u64)
+            ),
+        );
+        let s = r.seconds;
+        let (analyze, factor, solve) = (s.analyze, s.factor, s.solve);
+        line(
+            "seconds",
+            format!(
+                "read {read:.3}, analyze {analyze:.3}, factor {factor:.3}, solve {solve:.3}, total {total:.3}"
+            ),
+        );
+        text
     }
-    line("layout", r.layout.clone());
-    if let Some([down, up]) = &r.schedule {
-        line("sweeps", format!("down {down}"));
-        line("", format!("up {up}"));
-    }
-    for step in &r.recovery {
-        line("recovery", format!("{}; {}", step.failed, step.action));
-    }
-    if r.shift > 0.0 {
-        line("shift", format!("{:.2e} of the diagonal's size", r.shift));
-    }
-    line("outcome", r.outcome.name().replace('_', " "));
-    line("iterations", count(r.iterations));
-    let backward = r.backward_error.map_or(String::new(), |e| format!(", backward error {e:.2e}"));
-    line("residual", format!("{:.3e} relative, recomputed{backward}", r.relative_residual));
-    if r.preconditioner_bytes > 0 {
-        let (nnz, size) = (count(r.preconditioner_nnz), bytes(r.preconditioner_bytes as u64));
-        line("preconditioner", format!("{nnz} entries, {size}"));
-    }
-    line(
-        "memory",
-        format!("{} besides A, b and x; {} foreseen", bytes(r.bytes as u64), bytes(r.predicted_bytes as u64)),
-    );
-    let s = r.seconds;
-    let (analyze, factor, solve) = (s.analyze, s.factor, s.solve);
-    line(
-        "seconds",
-        format!(
-            "read {read:.3}, analyze {analyze:.3}, factor {factor:.3}, solve {solve:.3}, total {total:.3}"
-        ),
-    );
-    text
 }

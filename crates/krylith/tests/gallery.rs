@@ -1,7 +1,7 @@
 //! The gallery: matrices by hand, counts, symmetry, definiteness, the same bits on any number of threads.
 
 use krylith::block::{BlockSize, natural_block};
-use krylith::gallery::{Problem, problems};
+use krylith::gallery::{Problem, problems, random_vector};
 use krylith::matrix::Triangle;
 use krylith::schedule::Wavefronts;
 use krylith::solver::Method;
@@ -18,6 +18,25 @@ fn matrix(text: &str) -> Csr<f64> {
 
 fn dense(a: &Csr<f64>) -> Vec<Vec<f64>> {
     (0..a.nrows()).map(|i| (0..a.ncols()).map(|j| a.get(i, j)).collect()).collect()
+}
+
+/// The outputs of SplitMix64 started at 0, as other implementations print them.
+#[test]
+fn the_random_vector_is_that_of_splitmix64() {
+    let outputs: [u64; 3] = [0xE220_A839_7B1D_CDAF, 0x6E78_9E6A_A1B9_65F4, 0x06C4_5D18_8009_454F];
+    let expected = outputs.map(|h| 2.0 * (h >> 11) as f64 / (1u64 << 53) as f64 - 1.0);
+    assert_eq!(random_vector(3), expected);
+    let long = random_vector(100_000);
+    assert_eq!(&long[..3], expected);
+    assert!(long.iter().all(|v| (-1.0..1.0).contains(v)));
+    // Mean 0 and variance 1/3 within four standard deviations of their estimates.
+    let n = long.len() as f64;
+    let (mean, square) = (long.iter().sum::<f64>() / n, long.iter().map(|v| v * v).sum::<f64>() / n);
+    assert!(
+        mean.abs() < 4.0 / (3.0 * n).sqrt() && (square - 1.0 / 3.0).abs() < 4.0 * (4.0 / 45.0 / n).sqrt()
+    );
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    assert_eq!(one.install(|| random_vector(100_000)), long);
 }
 
 /// One small problem of every name, of unequal sides.

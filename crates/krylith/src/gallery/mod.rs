@@ -33,6 +33,7 @@ mod problem;
 mod random;
 
 pub use problem::{GalleryError, Problem};
+pub use random::random_vector;
 
 use crate::Csr;
 use crate::error::MatrixError;

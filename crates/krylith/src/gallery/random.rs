@@ -5,6 +5,7 @@
 //! Transcendental functions are those of `libm`, which are the same on every platform.
 //! References: Steele, Lea & Flood 2014, doi:10.1145/2714064.2660195; Box & Muller 1958, doi:10.1214/aoms/1177706645.
 
+use rayon::prelude::*;
 use std::f64::consts::{LN_10, TAU};
 
 /// The seed of every problem.
@@ -33,6 +34,21 @@ pub(super) fn normal(seed: u64, k: u64) -> f64 {
     let u = 1.0 - uniform(hash(seed, 2 * k));
     let v = uniform(hash(seed, 2 * k + 1));
     libm::sqrt(-2.0 * libm::log(u)) * libm::cos(TAU * v)
+}
+
+/// The fixed pseudo-random right-hand side of studies: `n` numbers, uniform in [−1, 1), the same on every machine and any
+/// number of threads.
+///
+/// Number k, counted from 0, is 2 ⌊h/2¹¹⌋ / 2⁵³ − 1 with h output k of the generator SplitMix64 started at 0; no operation
+/// rounds. A shorter vector is the head of a longer one. Unlike b = A·1 it favours no preconditioner: A·1 is small wherever
+/// the rows of A sum to nearly zero, and its answer is smooth.
+///
+/// ```
+/// let b = krylith::gallery::random_vector(3);
+/// assert_eq!(b[0], 2.0 * (0xE220_A839_7B1D_CDAF_u64 >> 11) as f64 / (1_u64 << 53) as f64 - 1.0);
+/// ```
+pub fn random_vector(n: usize) -> Vec<f64> {
+    (0..n).into_par_iter().map(|k| 2.0 * uniform(hash(0, k as u64)) - 1.0).collect()
 }
 
 /// 10 to the power of `x`.
