@@ -26,7 +26,7 @@ pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
 
-    /// Threads to use; all cores if not given
+    /// Threads to use, at most 8 or four a core, whichever is more; all cores if not given
     #[arg(long, global = true, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
 }

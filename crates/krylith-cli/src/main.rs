@@ -23,6 +23,7 @@ use clap::Parser;
 use report::{complain, printed};
 use std::error::Error;
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 /// Any error: what the user did or gave.
@@ -51,15 +52,28 @@ fn answer(reply: &clap::Error) -> Result<ExitCode, Failure> {
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    if let Some(threads) = arguments.threads {
-        rayon::ThreadPoolBuilder::new().num_threads(threads.get()).build_global()?;
+    let threads = arguments.threads.map(|asked| asked.min(most_threads()));
+    if let Some(threads) = threads {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.get());
+        pool.build_global().map_err(|error| {
+            format!("{threads} threads cannot be started: {error}; ask for fewer with --threads")
+        })?;
     }
     match &arguments.command {
         Command::Gen(options) => generate::run(options)?,
         Command::Info(options) => info::run(options)?,
         Command::Spy(options) => spy::run(options)?,
         Command::Convert(options) => convert::run(options)?,
-        Command::Solve(options) => return solve::run(options, arguments.threads),
+        Command::Solve(options) => return solve::run(options, threads),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Eight threads, or four a core where that is more. Beyond this, threads only wait for each other, and thousands of them may
+/// be more than the system allows.
+fn most_threads() -> NonZeroUsize {
+    const AT_LEAST: NonZeroUsize = NonZeroUsize::new(8).unwrap();
+    const PER_CORE: NonZeroUsize = NonZeroUsize::new(4).unwrap();
+    std::thread::available_parallelism()
+        .map_or(AT_LEAST, |cores| cores.saturating_mul(PER_CORE).max(AT_LEAST))
 }

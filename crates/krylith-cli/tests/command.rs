@@ -255,6 +255,18 @@ fn the_same_file_on_any_number_of_threads() {
     assert_eq!(std::fs::read(one).unwrap(), std::fs::read(four).unwrap());
 }
 
+/// A number of threads that no machine has is taken as many, not as an error.
+#[test]
+fn threads_are_capped() {
+    let cores = std::thread::available_parallelism().unwrap().get();
+    for asked in ["70000", "18446744073709551615"] {
+        let report = json(&["solve", "gen:poisson2d:9", "--threads", asked, "--json", "-"]);
+        let threads = report["threads"].as_u64().unwrap() as usize;
+        assert!((1..=cores.saturating_mul(4).max(8)).contains(&threads), "{threads} on {cores} cores");
+        succeeds(&["info", "gen:poisson2d:9", "--threads", asked]);
+    }
+}
+
 #[test]
 fn solve_for_programs() {
     let report = json(&["solve", "gen:poisson3d:12", "--threads", "2", "--json", "-"]);
