@@ -6,7 +6,8 @@ given. Nothing of Krylith is used: SciPy reads the matrix, and b - A x is summed
 Two checks, each ending in an exit status of 1 if it fails for any answer:
 
 * b is A times ones, to the rounding of a sum of k products in any order: |b - A 1| <= k u (|A| 1) in every row of k entries,
-  u = 2^-53. So the system solved is the one in the file.
+  u = 2^-53; or, where the result says `random`, it is the outputs of SplitMix64 started at 0, scaled to [-1, 1), bit for bit.
+  So the system solved is the one in the file.
 * |b - A x| <= RTOL |b| (1 + 1e-6) in the 2-norm, with b - A x summed in extended precision (64 bits of mantissa), so that
   rounding on this side plays no part. The solver recomputes its residuals in double precision; what rounding does there
   depends on |A| |x| / |b| and is printed at the end. Where it is more than 1e-6 of RTOL, an answer right at the limit could
@@ -46,8 +47,20 @@ def norm(v):
     return scale * np.sqrt(np.sum((v / scale) ** 2)) if scale > 0 else scale
 
 
-def same_system(a, b):
-    """b = A 1 to rounding."""
+def random_vector(n):
+    """Outputs of SplitMix64 started at 0, their upper 53 bits scaled to [-1, 1)."""
+    with np.errstate(over="ignore"):
+        z = np.uint64(0x9E3779B97F4A7C15) * np.arange(1, n + 1, dtype=np.uint64)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z ^= z >> np.uint64(31)
+    return 2 * ((z >> np.uint64(11)).astype(float) / 2.0**53) - 1
+
+
+def same_system(a, b, rhs):
+    """b = A 1 to rounding, or the random vector."""
+    if rhs == "random":
+        return np.array_equal(b, random_vector(a.shape[0]))
     bound = np.diff(a.indptr) * 2.0**-53 * (abs(a) @ np.ones(a.shape[1]))
     return np.all(np.abs(residual(a, np.ones(a.shape[1]), b)) <= bound)
 
@@ -57,11 +70,13 @@ checked, wrong, largest, slack, name = 0, 0, (0, ""), (0, ""), None
 for result in json.load(open(outcomes)):
     if result["outcome"] != "converged":
         continue
-    if name != result["file"]:
-        name = result["file"]
-        a, b = read(os.path.join(folder, name)), np.load(os.path.join(answers, name + ".b.npy"))
-        if not same_system(a, b):
-            print(f"WRONG: {name}: b is not A 1")
+    rhs = result.get("rhs", "ones")
+    kept = result["file"] + (".random" if rhs == "random" else "")
+    if name != kept:
+        name = kept
+        a, b = read(os.path.join(folder, result["file"])), np.load(os.path.join(answers, name + ".b.npy"))
+        if not same_system(a, b, rhs):
+            print(f"WRONG: {name}: b is not that of `{rhs}`")
             wrong += 1
     x = np.load(os.path.join(answers, f"{name}.{result['way']}.npy"))
     size = norm(b) or 1

@@ -15,6 +15,7 @@ mod outcomes;
 mod peers;
 mod read;
 mod refactor;
+mod rhs;
 mod structured;
 
 use clap::{Parser, Subcommand};

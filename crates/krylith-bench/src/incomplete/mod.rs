@@ -1,6 +1,6 @@
 //! Incomplete factorizations beside those of other systems on real matrices: who converges where. Outcomes, no times.
 //!
-//! b = A·1, x₀ = 0. Converged means ‖b − A x‖₂ ≤ 1e-8 ‖b‖₂ for the residual that this program recomputes from A and the x of
+//! b = A·1, or with `--rhs` a random one, and x₀ = 0. Converged means ‖b − A x‖₂ ≤ 1e-8 ‖b‖₂ for the residual that this program recomputes from A and the x of
 //! a contestant, within 10,000 iterations (inner ones of GMRES) and a limit of seconds. A peer whose own residual meets the
 //! tolerance while the recomputed one does not goes on from its x, up to 20 times; Krylith does so by itself. Each runs in a
 //! process of its own.
@@ -8,7 +8,7 @@
 //! * `spd`: CG with incomplete Cholesky. `general`: GMRES(50) and BiCGStab with incomplete LU.
 //! * `factors`: ILU(k) and IC(k) equal PETSc's, in their entries and their applications.
 //!
-//! A study writes NAME.json and NAME.md. `--peers-from` takes over what peers did in an older record; only what it lacks, and
+//! A study writes NAME.json and NAME.md, that of the random right-hand side NAME-random.json and NAME-random.md. `--peers-from` takes over what peers did in an older record; only what it lacks, and
 //! Krylith, is run.
 
 mod contestants;
@@ -24,6 +24,7 @@ pub use own::{OnceOptions, once};
 
 use crate::Failure;
 use crate::compare::{default_peers, machine};
+use crate::rhs::{Choice, Rhs};
 use clap::Args;
 use contestants::{Contestant, Limits, Places, Study};
 use krylith::io;
@@ -63,6 +64,9 @@ pub struct Options {
     /// Only matrices whose files contain one of these
     #[arg(long, value_delimiter = ',')]
     matrices: Vec<String>,
+    /// Right-hand sides; each has a record of its own
+    #[arg(long, default_value = "ones")]
+    rhs: Choice,
     /// Seconds a contestant on a matrix at most
     #[arg(long, default_value_t = 60)]
     seconds: u64,
@@ -90,18 +94,32 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     let limits = Limits { rtol: RTOL, max_iterations: options.max_iterations, seconds: options.seconds };
     let old = options.peers_from.as_deref().map(Record::read).transpose()?;
-    if let Some(old) = &old {
-        require_alike(old, options.study, &limits)?;
+    for &rhs in options.rhs.sides() {
+        if let Some(old) = &old {
+            require_alike(old, options.study, rhs, &limits)?;
+        }
     }
-    let record = begin(options, old.as_ref(), &limits)?;
-    let (contestants, skipped) = able(options, old.as_ref(), &places);
+    options.rhs.sides().iter().try_for_each(|&rhs| study(options, rhs, &places, limits, old.as_ref()))
+}
+
+/// A study with one right-hand side.
+fn study(
+    options: &Options,
+    rhs: Rhs,
+    places: &Places,
+    limits: Limits,
+    old: Option<&Record>,
+) -> Result<(), Failure> {
+    let record = begin(options, rhs, old, &limits)?;
+    let (contestants, skipped) = able(options, old, places);
     let wanted = contestants.len();
     let study = Running {
         options,
-        places: &places,
+        rhs,
+        places,
         limits,
         contestants,
-        old: old.as_ref(),
+        old,
         record: Mutex::new(Record { skipped, ..record }),
         next: AtomicUsize::new(0),
     };
@@ -117,16 +135,21 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 }
 
 /// An older record of another task cannot be taken over.
-fn require_alike(old: &Record, study: Study, limits: &Limits) -> Result<(), Failure> {
+fn require_alike(old: &Record, study: Study, rhs: Rhs, limits: &Limits) -> Result<(), Failure> {
     let alike = old.study == study
+        && old.rhs == rhs
         && old.rtol == limits.rtol
         && old.max_iterations == limits.max_iterations
         && old.seconds == limits.seconds;
-    if alike { Ok(()) } else { Err("the older record has another study, tolerance or limit".into()) }
+    if alike {
+        Ok(())
+    } else {
+        Err("the older record has another study, right-hand side, tolerance or limit".into())
+    }
 }
 
 /// A record without runs: the selection of the older record where there is one.
-fn begin(options: &Options, old: Option<&Record>, limits: &Limits) -> Result<Record, Failure> {
+fn begin(options: &Options, rhs: Rhs, old: Option<&Record>, limits: &Limits) -> Result<Record, Failure> {
     let Selection { mut matrices, left_out } = match old {
         Some(old) => Selection { matrices: old.matrices.clone(), left_out: old.left_out.clone() },
         None => select(options.study, &options.folder, options.least_rows)?,
@@ -134,6 +157,7 @@ fn begin(options: &Options, old: Option<&Record>, limits: &Limits) -> Result<Rec
     matrices.retain(|m| named(&m.file, &options.matrices));
     Ok(Record {
         study: options.study,
+        rhs,
         date: machine::date(),
         command: machine::command(),
         machine: machine::describe(),
@@ -174,7 +198,10 @@ fn able(
 
 /// Writes both files.
 fn write(output: &Path, record: &Record) -> Result<(), Failure> {
-    let name = record.study.name();
+    let name = match record.rhs {
+        Rhs::Ones => record.study.name().to_owned(),
+        other => format!("{}-{}", record.study.name(), other.name()),
+    };
     let text = serde_json::to_string_pretty(record)?;
     // Whole or not at all: an interrupted study is taken up from this file.
     let new = output.join(format!("{name}.json.new"));
@@ -186,6 +213,7 @@ fn write(output: &Path, record: &Record) -> Result<(), Failure> {
 /// A study under way.
 struct Running<'a> {
     options: &'a Options,
+    rhs: Rhs,
     places: &'a Places,
     limits: Limits,
     contestants: Vec<&'static Contestant>,
@@ -226,7 +254,7 @@ impl Running<'_> {
                 return Err("the older record has another matrix of this name".into());
             }
             let scratch = tempfile::tempdir()?;
-            let system = System::write(&matrix.file, a, scratch.path())?;
+            let system = System::write(&matrix.file, a, self.rhs, scratch.path())?;
             for contestant in missing {
                 let (version, run) = system.run(contestant, self.options.study, self.places, &self.limits)?;
                 if !version.is_empty() {
@@ -260,6 +288,7 @@ mod tests {
             again: Vec::new(),
             only: vec!["PETSc ICC(0) none".into()],
             matrices: Vec::new(),
+            rhs: Choice::Ones,
             seconds: 60,
             max_iterations: 10_000,
             least_rows: 100,
@@ -309,8 +338,34 @@ mod tests {
         // Without the older record it is a failed line.
         run(&options(folder, &output, None)).unwrap();
         assert_eq!(Record::read(&path).unwrap().runs[0].outcome, "crashed");
-        // Another limit is another study.
-        let other = Options { seconds: 9, ..options(folder, &output, Some(path)) };
+        // Another limit is another study, and so is another right-hand side.
+        let other = Options { seconds: 9, ..options(folder, &output, Some(path.clone())) };
         assert!(run(&other).unwrap_err().to_string().contains("another study"));
+        let other = Options { rhs: Choice::Both, ..options(folder, &output, Some(path)) };
+        assert!(run(&other).unwrap_err().to_string().contains("another study, right-hand side"));
+    }
+
+    /// The driver is handed each right-hand side: what it copies from b.npy to x is what the study judges.
+    #[test]
+    fn each_right_hand_side_has_a_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let output = folder.join("out");
+        std::fs::create_dir(folder.join("spd")).unwrap();
+        // The identity: b is the answer.
+        io::write_matrix(folder.join("spd/a.mtx"), &krylith::Csr::identity(9).unwrap()).unwrap();
+        std::fs::write(folder.join("CATALOGUE.tsv"), "file\tn\tnnz\nspd/a.mtx\t9\t9\n").unwrap();
+        driver(folder, "cp \"$1/b.npy\" \"$2\"; cp \"$1/b.npy\" \"$0.b\"; echo '{\"said\":\"converged\"}'");
+        run(&Options { rhs: Choice::Both, ..options(folder, &output, None) }).unwrap();
+        for (name, rhs, formula) in
+            [("spd", Rhs::Ones, "b = A·1"), ("spd-random", Rhs::Random, "b random, uniform")]
+        {
+            let record = Record::read(&output.join(format!("{name}.json"))).unwrap();
+            assert_eq!((record.rhs, record.runs[0].outcome.as_str()), (rhs, "converged"));
+            assert_eq!(record.runs[0].residual, Some(0.0));
+            assert!(std::fs::read_to_string(output.join(format!("{name}.md"))).unwrap().contains(formula));
+        }
+        let last = io::read_vector(folder.join("petsc_outcome.b")).unwrap();
+        assert_eq!(last, krylith::gallery::random_vector(9));
     }
 }

@@ -70,8 +70,8 @@ fn solve(
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial::right_hand_side;
     use super::*;
+    use crate::rhs::Rhs;
     use krylith::gallery::Problem;
     use krylith::solver::Method;
 
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn a_solve_tells_its_outcome() {
         let a = "poisson2d:20".parse::<Problem>().unwrap().generate().unwrap();
-        let b = right_hand_side(&a);
+        let b = Rhs::Ones.vector(&a);
         let (line, x) = solve(&IC0, &a, &b, 1e-8, 100).unwrap();
         assert_eq!((line.said.as_str(), line.detail.as_str()), ("converged", "cg with ic0"));
         assert!(x.unwrap().iter().all(|x| (x - 1.0).abs() < 1e-6));

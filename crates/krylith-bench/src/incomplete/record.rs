@@ -2,6 +2,7 @@
 
 use super::contestants::Study;
 use crate::Failure;
+use crate::rhs::Rhs;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -64,6 +65,8 @@ impl Run {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     pub study: Study,
+    #[serde(default)]
+    pub rhs: Rhs,
     pub date: String,
     pub command: String,
     pub machine: Vec<String>,
@@ -139,6 +142,7 @@ pub mod tests {
         let matrix = |file: &str| Matrix { file: file.into(), rows: 10, nnz: 28 };
         Record {
             study: Study::Spd,
+            rhs: Rhs::Ones,
             date: "2026-01-31".into(),
             command: "krylith-bench incomplete".into(),
             machine: vec!["cores: 2".into()],

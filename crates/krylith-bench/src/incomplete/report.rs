@@ -24,10 +24,15 @@ fn head(record: &Record) -> String {
     let mut text = format!("# Incomplete factorizations, study `{}`\n\n", record.study.name());
     let _ = writeln!(
         text,
-        "{}. `{}`. b = A·1, x₀ = 0; converged: ‖b − A x‖₂ ≤ {:e} ‖b‖₂, recomputed from A and x by the study; at most {} iterations \
+        "{}. `{}`. {}, x₀ = 0; converged: ‖b − A x‖₂ ≤ {:e} ‖b‖₂, recomputed from A and x by the study; at most {} iterations \
          (inner ones of GMRES) and {} s on one thread. A peer whose own residual met the tolerance while the recomputed one did \
          not went on from its x, up to 20 times; Krylith does so by itself. Outcomes only: nothing is timed but the limit.\n",
-        record.date, record.command, record.rtol, record.max_iterations, record.seconds
+        record.date,
+        record.command,
+        record.rhs.formula(),
+        record.rtol,
+        record.max_iterations,
+        record.seconds
     );
     let _ = writeln!(text, "Machine: {}.\n", record.machine.join("; "));
     let mut versions: Vec<&str> = record.versions.values().map(String::as_str).collect();

@@ -2,14 +2,14 @@
 //!
 //! `spd`: the files of the catalogue's folder `spd`. `general`: those of `general` that are square, have at least so many
 //! rows, and are structurally nonsingular: some permutation puts entries other than zero on the whole diagonal. A matrix with
-//! b = A·1 = 0 tells nothing and is left out of both.
+//! A·1 = 0 is left out of both, and for every right-hand side: b = A·1 shows nothing there, and another b has no answer.
 
 use super::contestants::Study;
 use super::rank::structural_rank;
 use super::record::{LeftOut, Matrix};
-use super::trial::right_hand_side;
 use crate::Failure;
 use crate::catalogue::parse;
+use crate::rhs::Rhs;
 use krylith::{Csr, io};
 use std::path::Path;
 
@@ -55,7 +55,7 @@ fn suitable(a: &Csr<f64>, study: Study, least_rows: usize) -> Option<String> {
     if !a.values().iter().all(|v| v.is_finite()) {
         return Some("an entry is not finite".into());
     }
-    if right_hand_side(a).iter().all(|&b| b == 0.0) {
+    if Rhs::Ones.vector(a).iter().all(|&b| b == 0.0) {
         return Some("b = A·1 is zero".into());
     }
     let rank = if study == Study::General { structural_rank(a) } else { a.nrows() };

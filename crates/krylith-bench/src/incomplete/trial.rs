@@ -6,6 +6,7 @@
 use super::contestants::{Contestant, Limits, Places, Study};
 use super::record::Run;
 use crate::Failure;
+use crate::rhs::Rhs;
 use krylith::{Csr, io};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,10 +35,10 @@ pub struct System {
 }
 
 impl System {
-    /// b = A·1, and the files. PETSc's ILU refuses a matrix whose pattern lacks a diagonal entry: where one is missing its
+    /// b, and the files. PETSc's ILU refuses a matrix whose pattern lacks a diagonal entry: where one is missing its
     /// file has a zero there.
-    pub fn write(file: &str, a: Csr<f64>, folder: &Path) -> Result<System, Failure> {
-        let b = right_hand_side(&a);
+    pub fn write(file: &str, a: Csr<f64>, rhs: Rhs, folder: &Path) -> Result<System, Failure> {
+        let b = rhs.vector(&a);
         io::write_matrix(folder.join("A.npz"), &a)?;
         io::write_vector(folder.join("b.npy"), &b)?;
         io::write_matrix(folder.join("A.petsc"), &with_diagonal(&a)?)?;
@@ -81,11 +82,6 @@ impl System {
     fn without_folder(&self, text: &str) -> String {
         text.replace(&format!("{}/", self.folder.display()), "")
     }
-}
-
-/// A·1, each row from left to right.
-pub fn right_hand_side(a: &Csr<f64>) -> Vec<f64> {
-    (0..a.nrows()).map(|i| a.row(i).1.iter().sum()).collect()
 }
 
 /// The same matrix with every diagonal entry stored.
@@ -169,8 +165,7 @@ mod tests {
     #[test]
     fn residuals() {
         let a = Csr::new(2, 2, vec![0, 1, 3], vec![0, 0, 1], vec![3.0, 1.0, 3.0]).unwrap();
-        let b = right_hand_side(&a);
-        assert_eq!(b, [3.0, 4.0]);
+        let b = [3.0, 4.0];
         // r = b - A (1, 0) = (0, 3), |b| = 5.
         assert!((relative_residual(&a, &[1.0, 0.0], &b).unwrap() - 0.6).abs() < 1e-15);
         assert_eq!(relative_residual(&a, &[1.0, 1.0], &b), Some(0.0));
