@@ -14,7 +14,11 @@ typedef struct {
     int *row_ptr;
     int *col_idx;
     double *values;
+    double *b; /* The right-hand side in the file; NULL where it is A 1. */
 } Csr;
+
+/* Where b came from, for the line of results: "ones" for A 1, or "file". */
+static const char *rhs = "ones";
 
 /* FILE MODE CONFIG RTOL MAX_ITERATIONS */
 typedef struct {
@@ -70,6 +74,15 @@ static Csr read_csr(const char *path) {
     free(wide);
     read_exactly(f, a.col_idx, 4, (size_t)a.nnz);
     read_exactly(f, a.values, 8, (size_t)a.nnz);
+    a.b = room(8 * (size_t)a.n);
+    size_t found = fread(a.b, 8, (size_t)a.n, f);
+    if (found != 0 && found != (size_t)a.n) fail("the right-hand side in the matrix file is too short");
+    if (found == 0) {
+        free(a.b);
+        a.b = NULL;
+    } else {
+        rhs = "file";
+    }
     fclose(f);
     return a;
 }
@@ -80,24 +93,25 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* b = A 1 for the rows from `first` to `last`. */
+/* An entry of b: that of the file, or of A 1. */
+static double right_hand_side_of(const Csr *a, int i) {
+    if (a->b) return a->b[i];
+    double sum = 0;
+    for (int k = a->row_ptr[i]; k < a->row_ptr[i + 1]; k++) sum += a->values[k];
+    return sum;
+}
+
+/* b for the rows from `first` to `last`. */
 static void right_hand_side(const Csr *a, int first, int last, double *b) {
-    for (int i = first; i < last; i++) {
-        double sum = 0;
-        for (int k = a->row_ptr[i]; k < a->row_ptr[i + 1]; k++) sum += a->values[k];
-        b[i - first] = sum;
-    }
+    for (int i = first; i < last; i++) b[i - first] = right_hand_side_of(a, i);
 }
 
 /* ||b - A x|| / ||b||, from left to right. */
 static double relative_residual(const Csr *a, const double *x) {
     double rr = 0, bb = 0;
     for (int i = 0; i < a->n; i++) {
-        double b = 0, ax = 0;
-        for (int k = a->row_ptr[i]; k < a->row_ptr[i + 1]; k++) {
-            b += a->values[k];
-            ax += a->values[k] * x[a->col_idx[k]];
-        }
+        double b = right_hand_side_of(a, i), ax = 0;
+        for (int k = a->row_ptr[i]; k < a->row_ptr[i + 1]; k++) ax += a->values[k] * x[a->col_idx[k]];
         rr += (b - ax) * (b - ax);
         bb += b * b;
     }
@@ -135,8 +149,8 @@ static void print_number(const char *name, double value, const char *then) {
 
 static void print_head(const char *peer, const char *version, const Task *task, int threads) {
     const char *slash = strrchr(task->file, '/'), *base = slash ? slash + 1 : task->file;
-    printf("{\"peer\":\"%s\",\"version\":\"%s\",\"config\":\"%s\",\"problem\":\"%.*s\",\"threads\":%d,", peer, version,
-           task->config, (int)strcspn(base, "."), base, threads);
+    printf("{\"peer\":\"%s\",\"version\":\"%s\",\"config\":\"%s\",\"problem\":\"%.*s\",\"threads\":%d,\"rhs\":\"%s\",", peer,
+           version, task->config, (int)strcspn(base, "."), base, threads, rhs);
 }
 
 typedef struct {

@@ -20,7 +20,11 @@ def read(path):
     with open(path, "rb") as f:
         n, nnz = np.fromfile(f, np.int64, 2)
         row_ptr = np.fromfile(f, np.int64, n + 1)
-        return n, row_ptr, np.fromfile(f, np.int32, nnz), np.fromfile(f, np.float64, nnz)
+        col_idx, values = np.fromfile(f, np.int32, nnz), np.fromfile(f, np.float64, nnz)
+        b = np.fromfile(f, np.float64, n)
+        if len(b) not in (0, n):
+            sys.exit("the right-hand side in the matrix file is too short")
+        return n, row_ptr, col_idx, values, b if len(b) else None
 
 
 def preconditioner(peer, name, a):
@@ -72,16 +76,17 @@ def kernels(a, b, m, build):
 def main():
     peer, path, mode, config, rtol, max_iterations = sys.argv[1:]
     method, name = config.split("+")
-    n, row_ptr, col_idx, values = read(path)
+    n, row_ptr, col_idx, values, given = read(path)
     start = time.perf_counter()
     a = scipy.sparse.csr_matrix((values, col_idx, row_ptr.astype(np.int32)), shape=(n, n))
     imported = time.perf_counter() - start
-    b = a @ np.ones(n)
+    b = a @ np.ones(n) if given is None else given
     start = time.perf_counter()
     m, version = preconditioner(peer, name, a)
     setup = time.perf_counter() - start
     problem = os.path.basename(path).split(".")[0]
     line = {"peer": peer, "version": version, "config": config, "problem": problem, "threads": 1}
+    line["rhs"] = "ones" if given is None else "file"
     if mode == "kernels":
         figures = kernels(a, b, m, lambda: preconditioner(peer, name, a))
         print(json.dumps(line | {"status": "measured", "kernels": figures}))

@@ -21,6 +21,9 @@ pub struct CommandOptions {
     max_iterations: usize,
     #[arg(long)]
     threads: usize,
+    /// `ones` or `random`
+    #[arg(long, default_value = "ones")]
+    rhs: String,
 }
 
 /// `krylith` beside this program.
@@ -39,7 +42,7 @@ pub fn once(options: &CommandOptions) -> Result<(), Failure> {
     command.arg("solve").arg(format!("gen:{}", options.problem)).args(options.config.split_whitespace());
     command.args(["--json", "-", "--rtol", &options.rtol.to_string()]);
     command.args(["--max-iterations", &options.max_iterations.to_string()]);
-    command.args(["--threads", &options.threads.to_string()]);
+    command.args(["--threads", &options.threads.to_string(), "--rhs", &options.rhs]);
     let output = command.output()?;
     let stderr = String::from_utf8_lossy(&output.stderr);
     let told = stderr.lines().find(|line| !line.trim().is_empty()).unwrap_or("no message").trim();
@@ -59,6 +62,7 @@ fn line(options: &CommandOptions, report: &Value) -> Result<Line, Failure> {
         config: options.config.clone(),
         problem: options.problem.clone(),
         threads: options.threads,
+        rhs: options.rhs.clone(),
         status: report["outcome"].as_str().ok_or("the report has no outcome")?.into(),
         ..Line::default()
     };
@@ -84,6 +88,7 @@ mod tests {
             rtol: 1e-7,
             max_iterations: 100,
             threads: 2,
+            rhs: "ones".into(),
         };
         let report = json!({ "outcome": "converged", "iterations": 12, "relative_residual": 5e-8,
             "seconds": { "read": 1.0, "analyze": 0.1, "factor": 0.2, "solve": 2.0, "total": 3.5 } });

@@ -1,6 +1,7 @@
 //! Who takes part, in which configurations, and how each is run.
 
 use super::record::{Absent, Matrix};
+use crate::rhs::Rhs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -119,6 +120,7 @@ pub struct Call<'a> {
     pub file: &'a Path,
     /// The problem as the gallery names it.
     pub spec: &'a str,
+    pub rhs: Rhs,
     pub kernels: bool,
     pub threads: usize,
     pub rtol: f64,
@@ -204,7 +206,7 @@ impl Contestant {
         if self.driver == Driver::Own && self.config.starts_with("--") {
             command.arg(std::env::current_exe()?).args(["compare-command", call.spec]).arg(&self.config);
             command.arg(call.rtol.to_string()).arg(call.max_iterations.to_string());
-            command.args(["--threads", &call.threads.to_string()]);
+            command.args(["--threads", &call.threads.to_string(), "--rhs", call.rhs.name()]);
             environment(&mut command, call.threads);
             return Ok(command);
         }
@@ -264,7 +266,7 @@ mod tests {
     use super::*;
 
     fn matrix(spec: &str, symmetric: bool) -> Matrix {
-        Matrix { name: "P1".into(), spec: spec.into(), rows: 1, nnz: 1, symmetric }
+        Matrix { name: "P1".into(), spec: spec.into(), rows: 1, nnz: 1, symmetric, rhs: Rhs::Ones }
     }
 
     #[test]

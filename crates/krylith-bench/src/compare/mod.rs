@@ -1,6 +1,6 @@
 //! Krylith beside other systems: whole solves and single operations, all contestants in one run.
 //!
-//! b = A·1, x₀ = 0, until ‖r‖₂ / ‖r₀‖₂ < 1e-7 in the unpreconditioned norm, for everyone. Every contestant runs in a process
+//! b = A·1, or with `--rhs` a random one, and x₀ = 0, until ‖r‖₂ / ‖r₀‖₂ < 1e-7 in the unpreconditioned norm, for everyone. Every contestant runs in a process
 //! of its own and prints one line (`peers/README.md`); contestants take turns within a round, and rounds are repeated. The
 //! residual of every answer is recomputed by its driver, and checked here. The triad runs in the same rounds as the single
 //! operations that are compared to it.
@@ -21,6 +21,7 @@ pub use once::{OnceOptions, run as once};
 pub use triad::{TriadOptions, once as triad_once};
 
 use crate::Failure;
+use crate::rhs::{Choice, Rhs};
 use clap::Args;
 use contestants::{Call, Contestant};
 use krylith::gallery::Problem;
@@ -47,6 +48,9 @@ pub struct Options {
     /// Krylith's configurations, such as `cg+ic0`, instead of the usual ones
     #[arg(long, value_delimiter = ',')]
     pub(crate) own: Vec<String>,
+    /// Right-hand sides of whole solves; a problem with the random one has an `r` behind its name
+    #[arg(long, default_value = "ones")]
+    pub(crate) rhs: Choice,
     /// No whole solves
     #[arg(long, conflicts_with = "solves_only")]
     pub(crate) kernels_only: bool,
@@ -125,7 +129,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     for gone in &absent {
         eprintln!("absent: {} ({})", gone.peer, gone.install);
     }
-    let matrices = prepare(&problems(options), work)?;
+    let matrices = prepare(&problems(options), options.rhs, work)?;
     let record = Record {
         date,
         command: machine::command(),
@@ -175,7 +179,7 @@ pub fn default_peers() -> Result<PathBuf, Failure> {
 }
 
 /// Generates or reads every problem and writes the file that all drivers read.
-fn prepare(problems: &[(String, String)], work: &Path) -> Result<Vec<Matrix>, Failure> {
+fn prepare(problems: &[(String, String)], rhs: Choice, work: &Path) -> Result<Vec<Matrix>, Failure> {
     let mut matrices = Vec::new();
     for (name, spec) in problems {
         eprintln!("{name}: {spec}");
@@ -184,16 +188,21 @@ fn prepare(problems: &[(String, String)], work: &Path) -> Result<Vec<Matrix>, Fa
             false => spec.parse::<Problem>()?.generate()?,
         };
         a.pattern().require_square()?;
-        raw::write(&work.join(format!("{name}.csr")), &a)?;
         let definite = a.symmetry().symmetric && a.diagonal()?.iter().all(|&d| d > 0.0);
         let shown = Path::new(spec).file_name().map_or(spec.clone(), |f| f.to_string_lossy().into_owned());
-        matrices.push(Matrix {
-            name: name.clone(),
-            spec: shown,
-            rows: a.nrows() as u64,
-            nnz: a.nnz() as u64,
-            symmetric: definite,
-        });
+        for &rhs in rhs.sides() {
+            let name = if rhs == Rhs::Ones { name.clone() } else { format!("{name}r") };
+            let b = (rhs != Rhs::Ones).then(|| rhs.vector(&a));
+            raw::write_system(&work.join(format!("{name}.csr")), &a, b.as_deref())?;
+            matrices.push(Matrix {
+                name,
+                spec: shown.clone(),
+                rows: a.nrows() as u64,
+                nnz: a.nnz() as u64,
+                symmetric: definite,
+                rhs,
+            });
+        }
     }
     Ok(matrices)
 }
@@ -227,9 +236,11 @@ impl Comparison<'_> {
     fn run(&mut self, output: &Path) -> Result<(), Failure> {
         for &threads in &self.options.threads {
             for (k, matrix) in self.record.matrices.clone().into_iter().enumerate() {
-                let turns = match self.options.fixed.get(k) {
+                // The matrices of a problem, one a right-hand side, follow each other.
+                let (problem, side) = (k / self.sides(), k % self.sides());
+                let turns = match self.options.fixed.get(problem) {
                     Some(fixed) => self.fixed_turns(fixed),
-                    None => self.turns(&matrix, threads, k == 0),
+                    None => self.turns(&matrix, threads, k == 0, side > 0),
                 };
                 self.rounds(&turns, &matrix, threads)?;
                 // What was measured stays, should the run be interrupted.
@@ -240,14 +251,19 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Who takes turns on a matrix.
-    fn turns(&self, matrix: &Matrix, threads: usize, first: bool) -> Vec<Turn> {
+    /// Right-hand sides of each problem.
+    fn sides(&self) -> usize {
+        self.options.rhs.sides().len()
+    }
+
+    /// Who takes turns on a matrix. Single operations are those of the matrix, whatever b is: they are measured once.
+    fn turns(&self, matrix: &Matrix, threads: usize, first: bool, measured: bool) -> Vec<Turn> {
         let list = |kernels| {
             let list = contestants::contestants(&self.names, &self.options.own, matrix, kernels, threads);
             list.into_iter().map(move |c| Turn::Contestant(c, kernels))
         };
         let mut turns = Vec::new();
-        if !self.options.solves_only {
+        if !self.options.solves_only && !measured {
             turns.push(Turn::Triad(record::spmv_bytes(matrix.rows, matrix.nnz), Mode::Triad));
             if first && !self.options.quick {
                 turns.push(Turn::Triad(BIG_TRIAD, Mode::BigTriad));
@@ -278,7 +294,8 @@ impl Comparison<'_> {
                 match self.take(turn, matrix, threads)? {
                     Ok(line) => {
                         if entry.mode == Mode::Solve {
-                            entry.failure = line.shortfall(self.record.rtol);
+                            let shortfall = || line.shortfall(self.record.rtol);
+                            entry.failure = matrix.mismatch(&line).or_else(shortfall);
                         }
                         entry.runs.push(line);
                     }
@@ -305,6 +322,7 @@ impl Comparison<'_> {
                 peers: self.peers,
                 file: &self.work.join(format!("{}.csr", matrix.name)),
                 spec: &matrix.spec,
+                rhs: matrix.rhs,
                 kernels: *kernels,
                 threads,
                 rtol: self.record.rtol,

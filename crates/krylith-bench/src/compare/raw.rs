@@ -9,8 +9,8 @@ use std::path::Path;
 /// Entries converted at once.
 const BLOCK: usize = 1 << 16;
 
-/// Writes a square matrix.
-pub fn write(path: &Path, a: &Csr<f64>) -> Result<(), Failure> {
+/// Writes a square matrix, and behind it b, unless that is A·1, which drivers compute themselves.
+pub fn write_system(path: &Path, a: &Csr<f64>, b: Option<&[f64]>) -> Result<(), Failure> {
     let view = a.view();
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
     out.write_all(&(a.nrows() as u64).to_le_bytes())?;
@@ -18,7 +18,13 @@ pub fn write(path: &Path, a: &Csr<f64>) -> Result<(), Failure> {
     put(&mut out, view.row_ptr(), |&p| (p as u64).to_le_bytes())?;
     put(&mut out, view.col_idx(), |&j| j.to_le_bytes())?;
     put(&mut out, view.values(), |&v| v.to_le_bytes())?;
+    put(&mut out, b.unwrap_or_default(), |&v| v.to_le_bytes())?;
     Ok(out.flush()?)
+}
+
+/// Writes a square matrix.
+pub fn write(path: &Path, a: &Csr<f64>) -> Result<(), Failure> {
+    write_system(path, a, None)
 }
 
 fn put<T, const N: usize>(
@@ -35,15 +41,25 @@ fn put<T, const N: usize>(
     Ok(())
 }
 
-/// Reads a matrix back.
+/// Reads a matrix back; the file has nothing behind it.
 pub fn read(path: &Path) -> Result<Csr<f64>, Failure> {
+    match read_system(path)? {
+        (a, None) => Ok(a),
+        _ => Err(format!("{}: there is a right-hand side behind the matrix", path.display()).into()),
+    }
+}
+
+/// Reads a matrix back, and b where the file has one.
+pub fn read_system(path: &Path) -> Result<(Csr<f64>, Option<Vec<f64>>), Failure> {
     let file = File::open(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let length = file.metadata()?.len();
     let mut input = BufReader::with_capacity(1 << 20, file);
     let head = get(&mut input, 2, u64::from_le_bytes)?;
     let [n, nnz] = [head[0], head[1]];
     let expected = n.checked_add(3).and_then(|r| r.checked_mul(8)).zip(nnz.checked_mul(12));
-    if expected.and_then(|(r, e)| r.checked_add(e)) != Some(length) {
+    let expected = expected.and_then(|(r, e)| r.checked_add(e));
+    let has_b = n > 0 && expected.and_then(|e| e.checked_add(8 * n)) == Some(length);
+    if expected != Some(length) && !has_b {
         return Err(
             format!("{}: {length} bytes do not fit {n} rows and {nnz} entries", path.display()).into()
         );
@@ -52,7 +68,8 @@ pub fn read(path: &Path) -> Result<Csr<f64>, Failure> {
     let row_ptr = get(&mut input, n + 1, |b| u64::from_le_bytes(b) as usize)?;
     let col_idx = get(&mut input, nnz, u32::from_le_bytes)?;
     let values = get(&mut input, nnz, f64::from_le_bytes)?;
-    Ok(Csr::new(n, n, row_ptr, col_idx, values)?)
+    let b = if has_b { Some(get(&mut input, n, f64::from_le_bytes)?) } else { None };
+    Ok((Csr::new(n, n, row_ptr, col_idx, values)?, b))
 }
 
 fn get<T, const N: usize>(
@@ -83,6 +100,17 @@ mod tests {
         write(&path, &a).unwrap();
         assert_eq!(path.metadata().unwrap().len() as usize, 8 * (a.nrows() + 3) + 12 * a.nnz());
         assert_eq!(read(&path).unwrap(), a);
+    }
+
+    #[test]
+    fn a_right_hand_side_comes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csr");
+        let a = "convection3d:3".parse::<Problem>().unwrap().generate().unwrap();
+        let b: Vec<f64> = (0..a.nrows()).map(|i| i as f64 - 0.5).collect();
+        write_system(&path, &a, Some(&b)).unwrap();
+        assert_eq!(read_system(&path).unwrap(), (a, Some(b)));
+        assert!(read(&path).unwrap_err().to_string().contains("right-hand side"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is kept of a run: the lines that drivers print, by contestant, and statistics over repetitions.
 
 use crate::Failure;
+use crate::rhs::Rhs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -13,6 +14,9 @@ pub struct Line {
     pub config: String,
     pub problem: String,
     pub threads: usize,
+    /// `ones` for A·1, another word for a b that was handed over; empty from drivers that know A·1 only.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub rhs: String,
     pub status: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub import_seconds: Option<f64>,
@@ -50,6 +54,16 @@ impl Line {
             Some(residual) => Some(format!("says converged at a residual of {residual:.2e}")),
             None => Some("its residual is not a number".into()),
         }
+    }
+}
+
+impl Matrix {
+    /// Why a line is not about this system, if it is not.
+    pub fn mismatch(&self, line: &Line) -> Option<String> {
+        let other = self.rhs != Rhs::Ones && matches!(line.rhs.as_str(), "" | "ones");
+        other.then(|| {
+            "its driver does not read the right-hand side: build it again with `just bench-setup`".into()
+        })
     }
 }
 
@@ -91,6 +105,8 @@ pub struct Matrix {
     pub rows: u64,
     pub nnz: u64,
     pub symmetric: bool,
+    #[serde(default)]
+    pub rhs: Rhs,
 }
 
 /// A peer that is not installed.
@@ -250,6 +266,25 @@ pub mod tests {
         assert!(line.shortfall(1e-7).unwrap().contains("not a number"));
         line.status = "max_iterations".into();
         assert!(line.shortfall(1e-7).unwrap().contains("max_iterations"));
+    }
+
+    /// A driver that was built before there was another right-hand side solves with A·1 and says nothing of it.
+    #[test]
+    fn a_driver_that_solved_another_system_is_found() {
+        let matrix = |rhs| Matrix {
+            name: "P1r".into(),
+            spec: "poisson2d:9".into(),
+            rows: 81,
+            nnz: 369,
+            symmetric: true,
+            rhs,
+        };
+        let line = |rhs: &str| Line { rhs: rhs.into(), ..Line::default() };
+        for said in ["", "ones"] {
+            assert!(matrix(Rhs::Random).mismatch(&line(said)).unwrap().contains("bench-setup"));
+            assert_eq!(matrix(Rhs::Ones).mismatch(&line(said)), None);
+        }
+        assert_eq!(matrix(Rhs::Random).mismatch(&line("file")), None);
     }
 
     #[test]

@@ -50,17 +50,21 @@ fn head(text: &mut String, record: &Record) {
     line!(text, "`{}`; {}.\n", record.command, record.machine.join("; "));
     line!(
         text,
-        "b = A·1, x₀ = 0, ‖r‖₂/‖r₀‖₂ < {:e} (unpreconditioned norm) for everyone, residuals recomputed. Every contestant in a \
+        "x₀ = 0, ‖r‖₂/‖r₀‖₂ < {:e} (unpreconditioned norm) for everyone, residuals recomputed. Every contestant in a \
          process of its own, taking turns; the least of {} rounds, spread is the longest by the shortest. Set-up is what comes \
          between the library's matrix object and the first iteration. Threads are ranks for PETSc and hypre. Totals below \
          {SHORTEST} s are shown but not ranked. `compare.json` has every repetition.\n",
         record.rtol,
         record.repetitions
     );
-    table(text, &words(&["", "problem", "rows", "entries", "symmetric positive definite"]));
+    table(
+        text,
+        &words(&["", "problem", "rows", "entries", "symmetric positive definite", "right-hand side"]),
+    );
     for m in &record.matrices {
         let symmetric = if m.symmetric { "taken to be" } else { "no" };
-        line!(text, "| {} | `{}` | {} | {} | {symmetric} |", m.name, m.spec, m.rows, m.nnz);
+        let rhs = m.rhs.formula();
+        line!(text, "| {} | `{}` | {} | {} | {symmetric} | {rhs} |", m.name, m.spec, m.rows, m.nnz);
     }
     let mut versions = BTreeMap::new();
     for run in record.entries.iter().filter(|e| e.peer != "triad").flat_map(|e| &e.runs) {
@@ -278,6 +282,7 @@ mod tests {
                 rows: 1_000_000,
                 nnz: 6_940_000,
                 symmetric: true,
+                rhs: Default::default(),
             }],
             absent: vec![Absent { peer: "mkl".into(), install: "pip install mkl".into() }],
             entries,

@@ -17,6 +17,7 @@ use super::case::Case;
 use super::stencil::Stencil;
 use crate::Failure;
 use crate::compare::{self, Fixed};
+use crate::rhs::Choice;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -116,6 +117,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         repetitions: options.repetitions,
         only: options.only.clone(),
         own: Vec::new(),
+        rhs: Choice::Ones,
         kernels_only: false,
         solves_only: true,
         quick: false,

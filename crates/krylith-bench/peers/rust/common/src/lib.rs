@@ -9,6 +9,8 @@ pub struct Csr {
     pub row_ptr: Vec<usize>,
     pub col_idx: Vec<u32>,
     pub values: Vec<f64>,
+    /// The right-hand side in the file; none where it is A·1.
+    pub b: Option<Vec<f64>>,
 }
 
 /// What a driver is asked for.
@@ -30,6 +32,8 @@ pub struct Solved {
     pub solve: f64,
     pub iterations: usize,
     pub residual: f64,
+    /// As [`Csr::rhs`] has it.
+    pub rhs: &'static str,
     pub status: String,
 }
 
@@ -65,6 +69,7 @@ impl Task {
     pub fn print_solved(&self, peer: &str, version: &str, solved: &Solved) {
         let mut line = self.head(peer, version);
         line.insert("status".into(), json!(solved.status));
+        line.insert("rhs".into(), json!(solved.rhs));
         line.insert("import_seconds".into(), json!(solved.import));
         line.insert("setup_seconds".into(), json!(solved.setup));
         line.insert("solve_seconds".into(), json!(solved.solve));
@@ -92,22 +97,27 @@ impl Csr {
         let row_ptr = take(&mut rest, n + 1, |b| u64::from_le_bytes(b) as usize)?;
         let col_idx = take(&mut rest, nnz, u32::from_le_bytes)?;
         let values = take(&mut rest, nnz, f64::from_le_bytes)?;
-        Ok(Csr { n, row_ptr, col_idx, values })
+        let b = if rest.is_empty() { None } else { Some(take(&mut rest, n, f64::from_le_bytes)?) };
+        Ok(Csr { n, row_ptr, col_idx, values, b })
     }
 
-    /// b = A·1.
+    /// That of the file, or A·1.
     pub fn right_hand_side(&self) -> Vec<f64> {
         let sum = |i: usize| self.values[self.row_ptr[i]..self.row_ptr[i + 1]].iter().sum();
-        (0..self.n).map(sum).collect()
+        self.b.clone().unwrap_or_else(|| (0..self.n).map(sum).collect())
+    }
+
+    /// Where b came from, for the line of results.
+    pub fn rhs(&self) -> &'static str {
+        if self.b.is_some() { "file" } else { "ones" }
     }
 
     /// ‖b − A x‖₂ / ‖b‖₂.
     pub fn relative_residual(&self, x: &[f64]) -> f64 {
         let (mut rr, mut bb) = (0.0, 0.0);
-        for i in 0..self.n {
-            let (mut b, mut ax) = (0.0, 0.0);
+        for (i, b) in self.right_hand_side().into_iter().enumerate() {
+            let mut ax = 0.0;
             for k in self.row_ptr[i]..self.row_ptr[i + 1] {
-                b += self.values[k];
                 ax += self.values[k] * x[self.col_idx[k] as usize];
             }
             rr += (b - ax) * (b - ax);

@@ -65,7 +65,7 @@ fn main() -> Result<(), String> {
         Err(error) => (task.max_iterations, error),
     };
     let residual = csr.relative_residual(x.col_as_slice(0));
-    let solved = Solved { import, setup, solve, iterations, residual, status };
+    let solved = Solved { import, setup, solve, iterations, residual, rhs: csr.rhs(), status };
     task.print_solved("faer", VERSION, &solved);
     Ok(())
 }

@@ -34,7 +34,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let status = ended.map_or_else(|error| error.to_string(), |()| "converged".into());
     let residual = csr.relative_residual(x.as_data());
     let iterations = counts.map_or(0, |count| count as usize);
-    task.print_solved("russell", VERSION, &Solved { import, setup, solve, iterations, residual, status });
+    let rhs = csr.rhs();
+    task.print_solved("russell", VERSION, &Solved { import, setup, solve, iterations, residual, rhs, status });
     Ok(())
 }
 
