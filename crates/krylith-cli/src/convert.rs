@@ -10,8 +10,8 @@ use krylith::io;
 use std::time::Instant;
 
 pub fn run(options: &Convert) -> Result<(), Failure> {
-    io::check_matrix_name(&options.output)?;
     outputs::check(&[Output::moved("", &options.output)], &options.input.file())?;
+    io::check_matrix_name(&options.output)?;
     let loaded = load(&options.input)?;
     let path = &options.output;
     let started = Instant::now();

@@ -8,13 +8,16 @@ use krylith::transform::Ordering;
 use krylith::{BackendError, Csr, MatrixError, SetupError, SolveError};
 use serde_json::{Value, json};
 
+/// What `--restart` is unless it is given.
+const USUAL_RESTART: usize = 30;
+
 /// For people.
 pub fn message(options: &Solve, error: &SolveError) -> String {
     let place = match options.precond {
         Preconditioning::Auto => options.input.matrix.clone(),
         asked => format!("{}, --precond {asked}", options.input.matrix),
     };
-    format!("{place}: {}; {}", describe(error), remedy(options, error))
+    format!("{place}: {}; {}", describe(options, error), remedy(options, error))
 }
 
 /// For programs. `outcome` says how far the solve came: `setup_failed` or `solve_failed`.
@@ -49,8 +52,11 @@ pub fn report(options: &Solve, a: &Csr<f64>, outcome: &str, error: &SolveError) 
 }
 
 /// What happened, with sizes and rows that need no guessing.
-fn describe(error: &SolveError) -> String {
+fn describe(options: &Solve, error: &SolveError) -> String {
     match error {
+        SolveError::Setup(SetupError::MemoryLimit { limit, .. }) if by_threshold(options) => {
+            format!("more than the limit of {} of memory would be needed", bytes(*limit))
+        }
         SolveError::Setup(SetupError::MemoryLimit { predicted, limit, .. }) => {
             format!(
                 "{} of memory would be needed, more than the limit of {}",
@@ -81,8 +87,22 @@ fn remedy(options: &Solve, error: &SolveError) -> String {
             format!("choose a block size that divides {count}, or --precond auto")
         }
         SolveError::Setup(SetupError::MemoryLimit { predicted, .. }) => memory_remedy(options, *predicted),
-        SolveError::Setup(SetupError::BadPivot { .. } | SetupError::MissingDiagonal { .. }) => {
-            pivot_remedy(options).into()
+        SolveError::Setup(SetupError::BadPivot { .. } | SetupError::MissingDiagonal { .. })
+            if options.recovery == Switch::On =>
+        {
+            "--precond none needs no pivots".into()
+        }
+        SolveError::Setup(SetupError::BadPivot { .. } | SetupError::MissingDiagonal { .. })
+            if options.precond == Preconditioning::Jacobi =>
+        {
+            "leave out --recovery off: the largest entry of such a row then takes the place of its diagonal"
+                .into()
+        }
+        SolveError::Setup(SetupError::BadPivot { .. }) => {
+            "leave out --recovery off: the diagonal is then shifted until every pivot is good".into()
+        }
+        SolveError::Setup(SetupError::MissingDiagonal { .. }) => {
+            "leave out --recovery off: the diagonal alone is then the preconditioner".into()
         }
         SolveError::Setup(SetupError::PatternNotSymmetric) => {
             "choose a factor for matrices of any pattern, such as --precond ilu0, or --precond auto".into()
@@ -95,16 +115,9 @@ fn remedy(options: &Solve, error: &SolveError) -> String {
     }
 }
 
-fn pivot_remedy(options: &Solve) -> &'static str {
-    match (options.recovery, options.precond) {
-        (Switch::Off, Preconditioning::Jacobi) => {
-            "leave out --recovery off: the largest entry of such a row then takes the place of its diagonal"
-        }
-        (Switch::Off, _) => {
-            "leave out --recovery off: the diagonal is then shifted until every pivot is good"
-        }
-        (Switch::On, _) => "--precond none needs no pivots",
-    }
+/// Whether the size of the factor follows from values: it is not known before, and the limit is met on the way.
+fn by_threshold(options: &Solve) -> bool {
+    matches!(options.precond, Preconditioning::Ict(_) | Preconditioning::Ilut(_))
 }
 
 fn memory_remedy(options: &Solve, needed: u64) -> String {
@@ -117,12 +130,15 @@ fn memory_remedy(options: &Solve, needed: u64) -> String {
         _ => "take --precond jacobi, which stores one number a row, ",
     };
     let fewer = match options.solver {
-        Method::Gmres(_) | Method::Fgmres(_) => "store fewer vectors with a smaller --restart, ",
+        Method::Gmres(_) | Method::Fgmres(_) if options.restart.get() > USUAL_RESTART => {
+            "store fewer vectors with a smaller --restart, "
+        }
         _ => "",
     };
     let or = if less.is_empty() && fewer.is_empty() { "" } else { "or " };
     let enough = gigabytes_from(needed);
     match options.input.limits.max_memory {
+        Some(limit) if by_threshold(options) => format!("{less}{fewer}{or}raise --max-memory above {limit}"),
         Some(_) => format!("{less}{fewer}{or}raise --max-memory to at least {enough}"),
         None => format!("{less}{fewer}{or}allow it with --max-memory {enough}, if the machine has so much"),
     }

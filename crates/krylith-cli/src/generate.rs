@@ -15,8 +15,8 @@ pub fn run(options: &Generate) -> Result<(), Failure> {
         return print(&listing());
     };
     if let Some(path) = &options.output {
-        io::check_matrix_name(path)?;
         outputs::check(&[Output::moved("-o", path)], &[])?;
+        io::check_matrix_name(path)?;
     }
     let started = Instant::now();
     let problem = problem(name.strip_prefix("gen:").unwrap_or(name), options)?;

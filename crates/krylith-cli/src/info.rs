@@ -21,10 +21,10 @@ use std::time::Instant;
 const RESTART: usize = 30;
 
 pub fn run(options: &Info) -> Result<(), Failure> {
-    options.plot.as_deref().map_or(Ok(()), plot::check_ending)?;
     let plot = options.plot.as_deref().map(|path| Output::in_place("--plot", path));
     let json = options.json.as_deref().map(|path| Output::in_place("--json", path));
     outputs::check(&Vec::from_iter([plot, json].into_iter().flatten()), &options.input.file())?;
+    options.plot.as_deref().map_or(Ok(()), plot::check_ending)?;
     let loaded = load(&options.input)?;
     let facts = Facts::new(&loaded, options.orderings)?;
     if let Some(path) = &options.plot {

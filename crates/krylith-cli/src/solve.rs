@@ -32,9 +32,9 @@ const ENDING: u8 = 2;
 const INTERRUPTED: u8 = 130;
 
 pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, Failure> {
+    check_outputs(options)?;
     options.plot.as_deref().map_or(Ok(()), plot::check_ending)?;
     options.x.as_deref().map_or(Ok(()), io::check_vector_name)?;
-    check_outputs(options)?;
     let phase = Arc::new(AtomicU8::new(BEFORE));
     interrupt(&phase)?;
     let started = Instant::now();

@@ -52,8 +52,8 @@ impl Raster {
 }
 
 pub fn run(options: &Spy) -> Result<(), Failure> {
-    plot::check_ending(&options.output)?;
     outputs::check(&[Output::in_place("-o", &options.output)], &options.input.file())?;
+    plot::check_ending(&options.output)?;
     let loaded = load(&options.input)?;
     let spinner = spinner("drawing");
     let raster = Raster::new(&loaded.matrix);

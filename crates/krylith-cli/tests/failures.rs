@@ -39,6 +39,8 @@ fn memory() {
     // The limit in decimal units, never a count of bytes with seven digits or more.
     let message = ends(2, &with(&["--precond", "ict(1e-4)"]));
     assert!(!message.contains("1000000") && message.contains("take a larger tolerance"), "{message}");
+    // How much a factor by threshold would take is not known: nothing is claimed.
+    assert!(message.contains("more than the limit of 1.00 MB") && !message.contains("at least"), "{message}");
     let report = json(2, &with(&["--precond", "ic(5)"]));
     assert_eq!((&report["outcome"], &report["limit_bytes"]), (&"setup_failed".into(), &1_000_000.into()));
     assert!(report["predicted_bytes"].as_u64().unwrap() > 1_000_000);
@@ -76,6 +78,10 @@ fn bad_pivots_without_recovery() {
         &["row 0 (counted from 0) has no diagonal entry; leave out --recovery off: the largest entry"],
     );
     ends(0, &jacobi);
+    let ict = ["solve", &swap, "--precond", "ict(0)"];
+    let message = ends(2, &[&ict[..], &["--recovery", "off"]].concat());
+    assert!(message.contains("the diagonal alone is then the preconditioner"), "{message}");
+    assert_eq!(json(0, &ict)["preconditioner"], "jacobi");
 }
 
 #[test]

@@ -49,6 +49,19 @@ fn a_directory_in_place_of_a_file() {
         std::fs::create_dir(&target).unwrap();
         each_fails(&target, &["it is a directory; name a file in it"]);
     }
+    // A directory is called one, whatever its name ends in.
+    let plain = folder.path("plain");
+    std::fs::create_dir(&plain).unwrap();
+    for command in [
+        &["solve", "no-such-matrix.mtx", "-x", &plain][..],
+        &["solve", "no-such-matrix.mtx", "--plot", &plain],
+        &["info", "no-such-matrix.mtx", "--plot", &plain],
+        &["spy", "no-such-matrix.mtx", "-o", &plain],
+        &["convert", "no-such-matrix.mtx", &plain],
+        &["gen", "poisson2d", "-o", &plain],
+    ] {
+        fails(command, &[&plain, "it is a directory"]);
+    }
     let target = format!("{}/", folder.path("new"));
     fails(&["solve", "no-such-matrix.mtx", "--json", &target], &[&target, "name a file"]);
 }
