@@ -142,7 +142,7 @@ fn solver(options: &Solve, threads: Option<NonZeroUsize>) -> Solver {
         solver = solver.threads(threads.get());
     }
     if let Some(gigabytes) = options.input.limits.max_memory {
-        solver = solver.max_factor_bytes((gigabytes * 1e9) as u64);
+        solver = solver.max_memory((gigabytes * 1e9) as u64);
     }
     solver
 }

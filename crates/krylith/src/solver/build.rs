@@ -86,6 +86,7 @@ pub(super) fn build<A: LinearOperator<Threads<f64>> + 'static>(
         log.rows = None;
         let error = match Engine::new(site, wanted, log) {
             Err(SolveError::Setup(error)) if site.options.recover => error,
+            Err(SolveError::Setup(error)) => return Err(of_the_whole(site.options, error).into()),
             done => return done,
         };
         let (row, value, next) = match error {
@@ -95,7 +96,7 @@ pub(super) fn build<A: LinearOperator<Threads<f64>> + 'static>(
                 Some(next) => (None, None, next),
                 None => return Err(error.into()),
             },
-            other => return Err(other.into()),
+            other => return Err(of_the_whole(site.options, other).into()),
         };
         let action = match next {
             Preconditioning::Jacobi => "the diagonal, or the largest entry of a row where it has none".into(),
@@ -107,6 +108,16 @@ pub(super) fn build<A: LinearOperator<Threads<f64>> + 'static>(
         }
         log.forgiving |= next == Preconditioning::Jacobi;
         wanted = next;
+    }
+}
+
+/// With a limit on the whole solve, an error says what the whole solve takes: `limit` was what vectors had left of it.
+fn of_the_whole(options: &Solver, error: SetupError) -> SetupError {
+    match (error, options.max_bytes, options.max_memory) {
+        (SetupError::MemoryLimit { predicted, limit }, None, Some(whole)) => {
+            SetupError::MemoryLimit { predicted: predicted.saturating_add(whole - limit), limit: whole }
+        }
+        (other, ..) => other,
     }
 }
 

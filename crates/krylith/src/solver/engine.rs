@@ -174,15 +174,25 @@ impl<A> Site<'_, A> {
         self.options.max_memory.or_else(super::available_memory).unwrap_or(u64::MAX)
     }
 
+    /// Whether a limit of the caller's on the whole solve leaves room for a copy of A with its factor; by rows there is no copy.
+    pub(super) fn has_room_for(&self, bytes: usize) -> bool {
+        self.options.max_memory.is_none() || bytes as u64 <= self.limit()
+    }
+
     /// Bytes of the method's workspace, and of the vectors around it.
     pub(super) fn vector_bytes(&self) -> u64 {
         let rows = self.matrix.nrows();
         self.method.workspace_bytes(rows).saturating_add(24 * rows as u64)
     }
 
-    /// `Err(MemoryLimit)` if vectors, and what is taken already, are more than there is.
-    pub(super) fn require_room(&self) -> Result<(), SetupError> {
-        let (predicted, limit) = (self.vector_bytes().saturating_add(self.reserved), self.memory());
+    /// `Err(MemoryLimit)` if vectors, what is taken already, and the least that a factor takes, are more than there is.
+    pub(super) fn require_room(&self, kind: Preconditioning) -> Result<(), SetupError> {
+        let (a, limit) = (self.matrix, self.memory());
+        let factor = match kind.incomplete() {
+            Some(_) => bytes_by_rows(a.nrows(), a.nnz().saturating_sub(a.nrows()) as u64),
+            None => 0,
+        };
+        let predicted = self.vector_bytes().saturating_add(self.reserved).saturating_add(factor);
         if predicted > limit { Err(SetupError::MemoryLimit { predicted, limit }) } else { Ok(()) }
     }
 }
@@ -194,7 +204,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
         kind: Preconditioning,
         log: &mut Log,
     ) -> Result<(Self, Told), SolveError> {
-        site.require_room()?;
+        site.require_room(kind)?;
         match site.reorder(kind, log)? {
             Some(front) => Reordered::build(site, front, kind, log),
             None => Self::in_order(site, kind, log),
@@ -212,7 +222,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
             let triangles = threshold.triangles(site, kind, None, log)?;
             return Self::with_triangles(site, kind, triangles, log);
         }
-        match log.analyzing(|| site.grid(kind, narrow)) {
+        match log.analyzing(|| site.grid(kind, narrow)).filter(|found| site.has_room_for(found.bytes())) {
             Some(found) if narrow => return OnGrid::build::<f32, A>(site, found, kind, log),
             Some(found) => return OnGrid::build::<f64, A>(site, found, kind, log),
             None => {}

@@ -47,7 +47,9 @@ impl<A: 'static> Site<'_, A> {
         if !plain || !own {
             return Ok(None);
         }
-        Ok(full_block(self.matrix.pattern()).map(|size| (scalar, size)))
+        let fits =
+            |&size: &usize| self.has_room_for(block_bytes(self.matrix.pattern(), scalar, size) as usize);
+        Ok(full_block(self.matrix.pattern()).filter(fits).map(|size| (scalar, size)))
     }
 }
 

@@ -80,8 +80,7 @@ impl<A: 'static> Site<'_, A> {
     /// Slices hold a copy of A: rows are taken where a limit of the caller's has no room for it.
     fn fits(&self, found: InSlices) -> Result<InSlices, String> {
         let memory = Memory::in_slices(&found.of_a, &found.of_factor, size_of::<f64>());
-        let limited = self.options.max_memory.is_some();
-        if limited && (memory.copy + memory.factor) as u64 > self.limit() {
+        if !self.has_room_for(memory.copy + memory.factor) {
             return Err("a copy of A in slices would exceed the limit of memory".into());
         }
         Ok(found)

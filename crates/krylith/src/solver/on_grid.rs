@@ -124,6 +124,11 @@ impl Found {
         (a.padding() <= most).then_some(Found { structure, a, form, level })
     }
 
+    /// Bytes of A on the grid and of its factor, at most.
+    pub(super) fn bytes(&self) -> usize {
+        self.memory::<f64>().map_or(usize::MAX, |memory| memory.copy + memory.factor)
+    }
+
     /// What it will take, if every entry is a number of its own.
     pub(super) fn memory<S: Stored>(&self) -> Result<Memory, SetupError> {
         Ok(Memory::on_grid(
@@ -148,8 +153,7 @@ impl OnGrid {
         let memory = found.memory::<S>()?;
         let Found { structure, mut a, form, level } = found;
         log.factoring(|| a.set(space, matrix))?;
-        let needed = if options.max_memory.is_some() { memory.copy } else { 0 } + memory.factor;
-        let mut factor = log.analyzing(|| match (needed as u64, site.limit()) {
+        let mut factor = log.analyzing(|| match (memory.factor as u64, site.limit()) {
             (predicted, limit) if predicted > limit => Err(SetupError::MemoryLimit { predicted, limit }),
             _ => StencilFactor::<S>::new(&a, form, level, space.threads()),
         })?;

@@ -185,7 +185,7 @@ impl Reordered {
         // A copy of A, the place of each of its entries, and vectors in the new order.
         let extra = matrix.bytes() + size_of::<usize>() * matrix.nnz() + 16 * n + 16 * n;
         let reserved = extra as u64;
-        Site { reserved, ..*site }.require_room()?;
+        Site { reserved, ..*site }.require_room(kind)?;
         let permute = |front: &Front| {
             let mut a = matrix.view().permute(&front.rows, &front.columns).map_err(SetupError::from)?;
             if front.power != 1.0 {
