@@ -1,38 +1,8 @@
-//! The axes that cases are sampled over, and which pairs of values cannot occur together.
+//! Values of all axes drawn for a case, and which pairs of values cannot occur together.
 
 use super::rng::Rng;
-
-/// One property of a case, with its values and how often each is drawn.
-pub struct Axis {
-    pub name: &'static str,
-    pub values: &'static [(&'static str, u32)],
-}
-
-/// Which axis; the index into [`AXES`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Of {
-    Family,
-    Problem,
-    Size,
-    Scale,
-    Rhs,
-    Guess,
-    Sequence,
-    Preconditioner,
-    Method,
-    Reorder,
-    Matching,
-    Precision,
-    Layout,
-    Schedule,
-    Recovery,
-    Threads,
-    Rtol,
-    Atol,
-    Iterations,
-    Observer,
-    Memory,
-}
+pub use super::table::{AXES, Of};
+use std::str::FromStr;
 
 /// How matrices are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,233 +17,10 @@ pub enum Kind {
     Grid,
 }
 
-/// Every axis, in the order of [`Of`].
-pub const AXES: [Axis; 21] = [
-    Axis {
-        name: "family",
-        values: &[
-            ("sparse", 3),
-            ("dominant", 4),
-            ("symmetric", 3),
-            ("spd", 4),
-            ("nearly-symmetric", 3),
-            ("zero-diagonal", 3),
-            ("empty-rows", 2),
-            ("duplicates", 2),
-            ("dense-rows", 2),
-            ("dense", 2),
-            ("diagonal", 2),
-            ("triangular", 2),
-            ("permuted-triangular", 2),
-            ("arrow", 2),
-            ("negative-definite", 2),
-            ("saddle-point", 3),
-            ("skew-symmetric", 2),
-            ("blocks", 4),
-            ("band", 3),
-            ("not-square", 1),
-            ("outer-product", 4),
-            ("outer-square", 4),
-            ("equal-rows", 4),
-            ("equal-columns", 4),
-            ("perturbed", 8),
-            ("nearly-equal", 6),
-            ("graded", 4),
-            ("catalogue", 8),
-            ("grid", 3),
-            ("grid-removed", 3),
-            ("grid-added", 3),
-            ("grid-changed", 3),
-            ("grid-permuted-rows", 2),
-            ("grid-permuted", 2),
-            ("grid-point-eliminated", 3),
-            ("grid-wrapped", 3),
-            ("grid-zero-diagonal", 2),
-        ],
-    },
-    Axis {
-        name: "problem",
-        values: &[
-            ("none", 0),
-            ("poisson2d", 3),
-            ("poisson3d", 3),
-            ("hpcg", 1),
-            ("convection3d", 2),
-            ("jump3d", 2),
-            ("elasticity2d", 2),
-            ("elasticity3d", 2),
-            ("navierstokes3d", 1),
-            ("euler3d", 2),
-            ("cahnhilliard3d", 1),
-            ("fem2d", 1),
-            ("ecology", 1),
-            ("parabolic", 1),
-            ("apache", 1),
-            ("thermal", 1),
-            ("circuit", 1),
-            ("atmosmod", 1),
-        ],
-    },
-    Axis {
-        name: "size",
-        values: &[
-            ("0", 2),
-            ("1", 3),
-            ("2-8", 14),
-            ("9-64", 20),
-            ("65-400", 16),
-            ("2049-4000", 2),
-            ("of the file", 0),
-        ],
-    },
-    Axis {
-        name: "scale",
-        values: &[
-            ("as-is", 18),
-            ("all", 4),
-            ("rows", 4),
-            ("columns", 4),
-            ("both", 4),
-            ("few", 4),
-            ("zeros", 3),
-            ("wide", 3),
-            ("not-finite", 2),
-        ],
-    },
-    Axis {
-        name: "rhs",
-        values: &[
-            ("ones", 8),
-            ("range", 6),
-            ("random", 8),
-            ("unit", 4),
-            ("zero", 2),
-            ("huge-200", 3),
-            ("huge-300", 3),
-            ("tiny-162", 3),
-            ("tiny-200", 3),
-            ("tiny-300", 3),
-            ("mixed", 3),
-            ("not-finite", 1),
-            ("wrong-length", 1),
-        ],
-    },
-    Axis {
-        name: "guess",
-        values: &[
-            ("zero", 12),
-            ("random", 8),
-            ("ones", 3),
-            ("huge", 4),
-            ("mixed", 3),
-            ("not-finite", 1),
-            ("wrong-length", 1),
-        ],
-    },
-    Axis {
-        name: "sequence",
-        values: &[("one", 10), ("several", 3), ("refactor", 3), ("stale", 2), ("other-matrix", 2)],
-    },
-    Axis {
-        name: "preconditioner",
-        values: &[
-            ("auto", 3),
-            ("none", 2),
-            ("jacobi", 2),
-            ("ic0", 2),
-            ("ic(K)", 2),
-            ("mic0", 1),
-            ("mic(K)", 1),
-            ("mic(K,OMEGA)", 1),
-            ("dic", 1),
-            ("ilu0", 2),
-            ("ilu(K)", 2),
-            ("milu0", 1),
-            ("milu(K)", 1),
-            ("milu(K,OMEGA)", 1),
-            ("milu0-columns", 1),
-            ("milu-columns(K)", 1),
-            ("milu-columns(K,OMEGA)", 1),
-            ("dilu", 1),
-            ("ict(TOL)", 2),
-            ("ilut(P,TOL)", 1),
-            ("ilutp(P,TOL)", 1),
-            ("ilut-saad(P,TOL)", 1),
-            ("ilutp-saad(P,TOL)", 1),
-            ("ilut-fill(FACTOR,TOL)", 1),
-            ("ilutp-fill(FACTOR,TOL)", 1),
-            ("bjacobi", 1),
-            ("bjacobi(B)", 1),
-            ("bic0", 1),
-            ("bic0(B)", 1),
-            ("bilu0", 1),
-            ("bilu0(B)", 1),
-        ],
-    },
-    Axis {
-        name: "method",
-        values: &[
-            ("auto", 6),
-            ("cg", 5),
-            ("bicgstab", 5),
-            ("gmres(0)", 1),
-            ("gmres(1)", 1),
-            ("gmres(few)", 2),
-            ("gmres(30)", 2),
-            ("gmres(n+)", 2),
-            ("fgmres(0)", 1),
-            ("fgmres(1)", 1),
-            ("fgmres(few)", 2),
-            ("fgmres(n+)", 2),
-            ("minres", 5),
-        ],
-    },
-    Axis { name: "reorder", values: &[("natural", 8), ("rcm", 3), ("amd", 3), ("nd", 2), ("colour", 3)] },
-    Axis { name: "matching", values: &[("auto", 3), ("on", 2), ("off", 2)] },
-    Axis { name: "precision", values: &[("f64", 3), ("mixed", 2)] },
-    Axis { name: "layout", values: &[("auto", 3), ("slices", 2), ("rows", 2)] },
-    Axis { name: "schedule", values: &[("auto", 2), ("levels", 1), ("point-to-point", 1)] },
-    Axis { name: "recovery", values: &[("on", 3), ("off", 1)] },
-    Axis {
-        name: "threads",
-        values: &[("1", 4), ("1+2", 12), ("1+3", 4), ("1+8", 2), ("2+3", 3), ("2+8", 1), ("3+8", 1)],
-    },
-    Axis {
-        name: "rtol",
-        values: &[
-            ("1e-2", 1),
-            ("1e-4", 1),
-            ("1e-6", 1),
-            ("1e-8", 3),
-            ("1e-10", 2),
-            ("1e-12", 2),
-            ("1e-14", 2),
-            ("0", 1),
-        ],
-    },
-    Axis { name: "atol", values: &[("0", 6), ("1e-300", 1), ("1e-170", 1), ("1e-12", 1), ("1e-3", 1)] },
-    Axis { name: "iterations", values: &[("0", 1), ("1", 1), ("few", 2), ("300", 12)] },
-    Axis { name: "observer", values: &[("none", 9), ("stops", 1)] },
-    Axis { name: "memory", values: &[("default", 19), ("tiny", 1)] },
-];
-
 /// A value of every axis, by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choice {
     values: [u8; AXES.len()],
-}
-
-impl Of {
-    /// The name of value `index`.
-    pub fn name(self, index: usize) -> &'static str {
-        AXES[self as usize].values[index].0
-    }
-
-    /// The index of a value by name.
-    pub fn index(self, name: &str) -> usize {
-        let found = AXES[self as usize].values.iter().position(|(known, _)| *known == name);
-        found.unwrap_or_else(|| panic!("{self:?} has no value {name}"))
-    }
 }
 
 /// What this build and this call can sample.
@@ -340,6 +87,42 @@ impl Choice {
         let values =
             AXES.iter().enumerate().map(|(k, a)| format!("{}={}", a.name, a.values[self.index(k)].0));
         values.collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Values of one axis, of which a case must have one: `axis=value,value`.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    axis: usize,
+    values: Vec<usize>,
+}
+
+impl Filter {
+    /// Whether a choice has one of the values.
+    pub fn allows(&self, choice: &Choice) -> bool {
+        self.values.contains(&choice.index(self.axis))
+    }
+}
+
+impl FromStr for Filter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, values) = text.split_once('=').ok_or("expected AXIS=VALUE,VALUE")?;
+        let known = || AXES.iter().map(|axis| axis.name).collect::<Vec<_>>().join(", ");
+        let axis =
+            AXES.iter().position(|axis| axis.name == name).ok_or_else(|| format!("axes are {}", known()))?;
+        let known = || AXES[axis].values.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" ");
+        let find = |value: &str| {
+            let found = AXES[axis].values.iter().position(|(name, _)| *name == value);
+            found.ok_or_else(|| format!("values of {name} are {}", known()))
+        };
+        // Some names have commas themselves.
+        let values = match find(values) {
+            Ok(value) => vec![value],
+            Err(_) => values.split(',').map(find).collect::<Result<_, _>>()?,
+        };
+        Ok(Filter { axis, values })
     }
 }
 
@@ -453,6 +236,20 @@ mod tests {
                     assert_eq!(why, None, "{}", choice.describe());
                 }
             }
+        }
+    }
+
+    #[test]
+    fn filters_are_read_and_applied() {
+        let filter: Filter = "rhs=ones,random".parse().unwrap();
+        let choice = Choice::draw(&mut Rng::new(&[1]), |_| true, ALL);
+        assert!(
+            filter.allows(&choice.with(Of::Rhs, "random")) && !filter.allows(&choice.with(Of::Rhs, "zero"))
+        );
+        let comma: Filter = "preconditioner=ilut(P,TOL)".parse().unwrap();
+        assert!(comma.allows(&choice.with(Of::Preconditioner, "ilut(P,TOL)")));
+        for wrong in ["", "rhs", "rhs=none", "colour=red"] {
+            assert!(wrong.parse::<Filter>().is_err(), "{wrong}");
         }
     }
 

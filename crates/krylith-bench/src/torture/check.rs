@@ -91,7 +91,7 @@ pub fn check(system: &System, runs: &[(usize, Vec<Made>)]) -> Findings {
             let before = findings.failed.len();
             check_call(findings, system, threads, call);
             for (_, words) in &mut findings.failed[before..] {
-                *words = format!("call {}, {} threads: {words}", number + 1, threads);
+                *words = format!("call {}, threads {threads}: {words}", number + 1);
             }
         }
     };

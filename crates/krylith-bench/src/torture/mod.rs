@@ -3,7 +3,7 @@
 //!
 //! A case is made from the seed and its number alone, so that `--seed S --case K` runs one again and prints everything about it.
 //! Every failure is printed as such a command. Matrices, right-hand sides, guesses and options are drawn over the axes in
-//! `axes.rs`, and the report says which pairs of their values came up. Answers are judged in exact arithmetic (`exact.rs`).
+//! `table.rs`, and the report says which pairs of their values came up. Answers are judged in exact arithmetic (`exact.rs`).
 
 mod axes;
 mod check;
@@ -18,17 +18,19 @@ mod rng;
 mod run;
 mod singular;
 mod system;
+mod table;
 mod tally;
 mod wide;
 
 use crate::Failure;
+use axes::Filter;
 use clap::Args;
 use coverage::Coverage;
 use run::{Made, Watchdog};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use system::{Sources, System, systems_of};
-use tally::Tally;
+use tally::{Attacked, Tally};
 
 #[derive(Args)]
 pub struct Options {
@@ -44,8 +46,11 @@ pub struct Options {
     /// The number of the first case
     #[arg(long, default_value_t = 0)]
     first: u64,
+    /// Run only cases with one of these values of an axis, as AXIS=VALUE,VALUE; may be repeated
+    #[arg(long)]
+    only: Vec<Filter>,
     /// Run this case alone and print everything about it
-    #[arg(long, conflicts_with_all = ["minutes", "cases", "first"])]
+    #[arg(long, conflicts_with_all = ["minutes", "cases", "first", "only"])]
     case: Option<u64>,
     /// Of a case with many systems, run this one alone
     #[arg(long, requires = "case")]
@@ -72,6 +77,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     run::silence_panics();
     let watchdog = Watchdog::start(Duration::from_secs(options.limit), |command| {
         println!("FAILED hang: a call took longer than the limit\n    {command}");
+        run::threads_of_this_process().iter().for_each(|thread| println!("    {thread}"));
+        std::thread::sleep(Duration::from_secs(1));
+        println!("  a second later:");
+        run::threads_of_this_process().iter().for_each(|thread| println!("    {thread}"));
         std::process::exit(3);
     });
     let mut campaign = Campaign {
@@ -120,6 +129,10 @@ impl Campaign<'_> {
                     eprintln!("{:.0} min: {}", elapsed / 60.0, self.tally.line());
                     next_line += 60.0;
                 }
+                let choice = System::choose(self.options.seed, case, number, &self.sources);
+                if !self.options.only.iter().all(|filter| filter.allows(&choice)) {
+                    continue;
+                }
                 let system = System::new(self.options.seed, case, number, &self.sources)?;
                 self.attack(&system);
             }
@@ -132,13 +145,15 @@ impl Campaign<'_> {
     fn attack(&mut self, system: &System) -> Vec<(usize, Vec<Made>)> {
         let command = self.command(system);
         self.watchdog.watch(command.clone());
+        let began = Instant::now();
         let threads = &system.options.threads;
         let runs: Vec<_> = threads.iter().map(|&t| (t, run::run(system, t, &self.watchdog))).collect();
         let findings = check::check(system, &runs);
         if let Some(coverage) = &mut self.coverage {
             coverage.record(&system.choice);
         }
-        self.tally.record(system, &runs, findings, &command);
+        let seconds = began.elapsed().as_secs_f64();
+        self.tally.record(&Attacked { system, runs: &runs, command: &command, seconds }, findings);
         runs
     }
 

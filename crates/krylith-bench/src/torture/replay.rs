@@ -31,7 +31,7 @@ pub fn print_system(system: &System) {
 pub fn print_runs(system: &System, runs: &[(usize, Vec<Made>)]) {
     for (threads, calls) in runs {
         for (number, made) in calls.iter().enumerate() {
-            println!("\ncall {}, {threads} threads, {:?}: {}", number + 1, made.what, short(&made.ended));
+            println!("\ncall {}, threads {threads}, {:?}: {}", number + 1, made.what, short(&made.ended));
             let (Ended::Solved(report, x), What::Solve { matrix, rhs, .. }) = (&made.ended, made.what) else {
                 continue;
             };

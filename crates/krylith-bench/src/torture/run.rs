@@ -156,6 +156,21 @@ fn prepared(
     all
 }
 
+/// Names, states and processor times of all threads, where the system has them in /proc: whether a call that does not end
+/// computes, waits for a processor (R) or sleeps (S) shows there.
+pub fn threads_of_this_process() -> Vec<String> {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
+    let describe = |task: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).ok()?;
+        let (head, fields) = stat.rsplit_once(')')?;
+        let (_, name) = head.split_once('(')?;
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        let (state, user, system) = (fields.first()?, fields.get(11)?, fields.get(12)?);
+        Some(format!("{name}: {state}, {user} ticks in user mode, {system} in the system"))
+    };
+    tasks.filter_map(|task| describe(task.ok()?)).collect()
+}
+
 /// Ends the program when a call takes too long.
 pub struct Watchdog {
     shared: Arc<Watched>,

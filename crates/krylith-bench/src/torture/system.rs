@@ -16,8 +16,11 @@ use std::path::{Path, PathBuf};
 const LARGEST: u64 = 2000;
 
 /// One case in this many is a thousand small singular systems.
-const BATCH_EVERY: usize = 12;
+const BATCH_EVERY: usize = 40;
 const BATCH: usize = 1000;
+
+/// One system of a batch in this many runs on several threads.
+const THREADS_IN_BATCH: usize = 30;
 
 /// Labels of the streams that parts of a case draw from.
 const STREAM_BATCH: u64 = 1;
@@ -136,17 +139,20 @@ pub struct Settings {
 }
 
 impl System {
+    /// The values of all axes of system `number` of a case.
+    pub fn choose(seed: u64, case: u64, number: usize, sources: &Sources) -> Choice {
+        let batch = systems_of(seed, case) > 1;
+        let mut rng = Rng::new(&[seed, case, number as u64, STREAM_CHOICE]);
+        let kinds = |kind: Kind| (kind == Kind::Singular) == batch;
+        let choice = Choice::draw(&mut rng, kinds, sources.available);
+        // Threads cost more than such a solve, and most of a thousand systems need not find out about them.
+        if batch && !rng.once_in(THREADS_IN_BATCH) { choice.with(Of::Threads, "1") } else { choice }
+    }
+
     /// System `number` of a case.
     pub fn new(seed: u64, case: u64, number: usize, sources: &Sources) -> Result<System, Failure> {
-        let batch = systems_of(seed, case) > 1;
+        let choice = Self::choose(seed, case, number, sources);
         let stream = |label: u64| Rng::new(&[seed, case, number as u64, label]);
-        let mut rng = stream(STREAM_CHOICE);
-        let kinds = |kind: Kind| (kind == Kind::Singular) == batch;
-        let mut choice = Choice::draw(&mut rng, kinds, sources.available);
-        if batch && !rng.once_in(10) {
-            // Threads cost more than such a solve, and most of a thousand systems need not find out about them.
-            choice = choice.with(Of::Threads, "1");
-        }
         let (plain, origin) = matrix(&choice, sources, &mut stream(STREAM_MATRIX))?;
         let rng = &mut stream(STREAM_NUMBERS);
         let a = numbers::scaled(&plain, choice.get(Of::Scale), rng);
@@ -159,7 +165,7 @@ impl System {
             _ => numbers::successor(&a, rng),
         };
         let options = settings(&choice, a.nrows(), &mut stream(STREAM_OPTIONS))?;
-        let system = batch.then_some(number);
+        let system = (systems_of(seed, case) > 1).then_some(number);
         Ok(System { seed, case, system, choice, origin, a, other, rhs, guess, preparation, calls, options })
     }
 

@@ -1,6 +1,6 @@
 //! Counts of outcomes, checks and failures.
 
-use super::axes::{Kind, Of, kind_of};
+use super::axes::{AXES, Kind, Of, kind_of};
 use super::check::{Check, Findings, error_name};
 use super::run::{Ended, Made, What};
 use super::system::System;
@@ -15,6 +15,12 @@ const KINDS: [(Kind, &str); 4] = [
     (Kind::Grid, "grids"),
 ];
 
+/// Values that are listed with a check.
+const WORST: usize = 6;
+
+/// Systems with a value, below which a rate says little.
+const ENOUGH: u64 = 20;
+
 /// What a campaign has seen.
 pub struct Tally {
     pub cases: u64,
@@ -25,9 +31,39 @@ pub struct Tally {
     made: [u64; Check::ALL.len()],
     failed: [u64; Check::ALL.len()],
     worse_within_rounding: u64,
+    /// Seconds of calls and of judging them, for each kind of matrix.
+    seconds: [f64; KINDS.len()],
+    /// For each value of each axis: systems, and those in which a check failed.
+    by_value: Vec<Vec<(u64, [u64; Check::ALL.len()])>>,
     kept: Vec<Value>,
+    /// Failures of each check that were printed, and the number of the last system with one.
+    shown: [usize; Check::ALL.len()],
+    last: [u64; Check::ALL.len()],
     /// Failures of a check that are printed and kept.
     most: usize,
+}
+
+/// A system, what was called and how to run it again.
+pub struct Attacked<'a> {
+    pub system: &'a System,
+    pub runs: &'a [(usize, Vec<Made>)],
+    pub command: &'a str,
+    pub seconds: f64,
+}
+
+/// The outcome or error of a call; none if it did what it should and has no more to say.
+fn outcome(made: &Made) -> Option<String> {
+    let name = match &made.ended {
+        Ended::Done => return None,
+        Ended::Solved(report, _) => return Some(report.outcome.name().into()),
+        Ended::Panicked(_) => return Some("panic".into()),
+        Ended::Failed(error) => error_name(error),
+    };
+    Some(match made.what {
+        What::Solve { .. } => format!("error {name}"),
+        What::Prepare => format!("error {name} of prepare"),
+        What::Refactor => format!("error {name} of refactor"),
+    })
 }
 
 impl Tally {
@@ -40,41 +76,41 @@ impl Tally {
             made: [0; Check::ALL.len()],
             failed: [0; Check::ALL.len()],
             worse_within_rounding: 0,
+            seconds: [0.0; KINDS.len()],
+            by_value: AXES.iter().map(|axis| vec![Default::default(); axis.values.len()]).collect(),
             kept: Vec::new(),
+            shown: [0; Check::ALL.len()],
+            last: [0; Check::ALL.len()],
             most,
         }
     }
 
-    /// Counts a system; prints what failed.
-    pub fn record(
-        &mut self,
-        system: &System,
-        runs: &[(usize, Vec<Made>)],
-        findings: Findings,
-        command: &str,
-    ) {
+    /// Counts a system that took so many seconds; prints what failed.
+    pub fn record(&mut self, attacked: &Attacked<'_>, findings: Findings) {
+        let Attacked { system, runs, command, seconds } = attacked;
         self.systems += 1;
         let kind = kind_of(system.choice.get(Of::Family));
         let column = KINDS.iter().position(|(known, _)| *known == kind).unwrap_or(0);
+        self.seconds[column] += seconds;
         for made in runs.iter().flat_map(|(_, made)| made) {
-            let name = match (&made.ended, made.what) {
-                (Ended::Done, _) => continue,
-                (Ended::Solved(report, _), _) => report.outcome.name().to_owned(),
-                (Ended::Failed(error), What::Solve { .. }) => format!("error {}", error_name(error)),
-                (Ended::Failed(error), What::Prepare) => format!("error {} of prepare", error_name(error)),
-                (Ended::Failed(error), What::Refactor) => format!("error {} of refactor", error_name(error)),
-                (Ended::Panicked(_), _) => "panic".into(),
-            };
             self.solves += u64::from(matches!(made.what, What::Solve { .. }));
-            self.outcomes.entry(name).or_default()[column] += 1;
+            if let Some(name) = outcome(made) {
+                self.outcomes.entry(name).or_default()[column] += 1;
+            }
         }
         self.worse_within_rounding += findings.worse_within_rounding;
         for (total, made) in self.made.iter_mut().zip(findings.made) {
             *total += made;
         }
+        let mut here = [0; Check::ALL.len()];
         for (check, words) in findings.failed {
-            self.failed[check as usize] += 1;
-            if self.failed[check as usize] <= self.most as u64 {
+            let k = check as usize;
+            self.failed[k] += 1;
+            here[k] = 1;
+            let kept = &mut self.shown[k];
+            // One failure of a kind in a case: the others are often the same.
+            if self.last[k] != self.systems && *kept < self.most {
+                (self.last[k], *kept) = (self.systems, *kept + 1);
                 println!("FAILED {}: {words}\n    {command}", check.name());
                 self.kept.push(json!({
                     "check": check.name(),
@@ -84,6 +120,27 @@ impl Tally {
                 }));
             }
         }
+        for (axis, values) in self.by_value.iter_mut().enumerate() {
+            let (systems, failed) = &mut values[system.choice.index(axis)];
+            *systems += 1;
+            failed.iter_mut().zip(here).for_each(|(total, here)| *total += here);
+        }
+    }
+
+    /// The values with which a check fails most often, by the part of their systems in which it does.
+    fn worst_values(&self, check: Check) -> Vec<(String, f64)> {
+        let mut rates = Vec::new();
+        for (axis, values) in AXES.iter().zip(&self.by_value) {
+            for ((name, _), (systems, failed)) in axis.values.iter().zip(values) {
+                if failed[check as usize] > 0 && *systems >= ENOUGH {
+                    let rate = failed[check as usize] as f64 / *systems as f64;
+                    rates.push((format!("{}={name}", axis.name), rate));
+                }
+            }
+        }
+        rates.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        rates.truncate(WORST);
+        rates
     }
 
     /// Failures of all checks.
@@ -103,6 +160,7 @@ impl Tally {
         for (name, counts) in &self.outcomes {
             println!("| {name} | {} |", counts.map(|count| count.to_string()).join(" | "));
         }
+        println!("| seconds | {} |", self.seconds.map(|s| format!("{s:.1}")).join(" | "));
         println!("\n| check | made | failed |\n|---|---|---|");
         for check in Check::ALL {
             println!(
@@ -111,6 +169,12 @@ impl Tally {
                 self.made[check as usize],
                 self.failed[check as usize]
             );
+        }
+        for check in Check::ALL.into_iter().filter(|&check| self.failed[check as usize] > 0) {
+            let worst = self.worst_values(check);
+            let words: Vec<String> =
+                worst.iter().map(|(name, rate)| format!("{name} {:.1} %", 100.0 * rate)).collect();
+            println!("\n{} fails most often with {}", check.name(), words.join(", "));
         }
         println!(
             "\nanswers worse than their guess by less than rounding of a residual: {} (not a failure)\n",
@@ -126,7 +190,8 @@ impl Tally {
         });
         let checks = Check::ALL.map(|check| {
             let (made, failed) = (self.made[check as usize], self.failed[check as usize]);
-            json!({ "check": check.name(), "made": made, "failed": failed })
+            let worst = self.worst_values(check);
+            json!({ "check": check.name(), "made": made, "failed": failed, "worst_values": worst })
         });
         json!({
             "cases": self.cases,
@@ -134,6 +199,7 @@ impl Tally {
             "solves": self.solves,
             "outcomes": outcomes.collect::<serde_json::Map<_, _>>(),
             "checks": checks,
+            "seconds_by_kind": self.seconds,
             "worse_within_rounding": self.worse_within_rounding,
             "failures": self.kept,
         })
