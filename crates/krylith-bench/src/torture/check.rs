@@ -209,7 +209,7 @@ fn check_names(findings: &mut Findings, system: &System, report: &Report) {
 /// The report agrees with itself and with the options.
 fn check_sense(findings: &mut Findings, system: &System, threads: usize, report: &Report, stale: bool) {
     let options = &system.options;
-    let changed = !same_bits(system.a.values(), system.other.values());
+    let changed = system.a.values() != system.other.values();
     let interrupted = report.outcome.name() == "interrupted";
     let wrong = match () {
         () if report.iterations > options.max_iterations => {
@@ -377,8 +377,9 @@ pub fn error_name(error: &SolveError) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::axes::{Kind, Of, kind_of};
-    use super::super::run::{Watchdog, run};
+    use super::super::run::run;
     use super::super::system::{Call, Preparation, Sources, Which};
+    use super::super::watchdog::Watchdog;
     use super::*;
     use krylith::Solver;
     use std::time::Duration;

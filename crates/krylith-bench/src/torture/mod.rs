@@ -20,17 +20,19 @@ mod singular;
 mod system;
 mod table;
 mod tally;
+mod watchdog;
 mod wide;
 
 use crate::Failure;
 use axes::Filter;
 use clap::Args;
 use coverage::Coverage;
-use run::{Made, Watchdog};
+use run::Made;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use system::{Sources, System, systems_of};
 use tally::{Attacked, Tally};
+use watchdog::Watchdog;
 
 #[derive(Args)]
 pub struct Options {
@@ -61,7 +63,7 @@ pub struct Options {
     /// A folder with CATALOGUE.tsv, whose matrices of at most 2000 rows are sampled too
     #[arg(long)]
     catalogue: Option<PathBuf>,
-    /// Seconds that one call of the library may take
+    /// Seconds that one call of the library may compute, or sleep
     #[arg(long, default_value_t = 20)]
     limit: u64,
     /// Keep counts and failures here as JSON
@@ -77,10 +79,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     run::silence_panics();
     let watchdog = Watchdog::start(Duration::from_secs(options.limit), |command| {
         println!("FAILED hang: a call took longer than the limit\n    {command}");
-        run::threads_of_this_process().iter().for_each(|thread| println!("    {thread}"));
-        std::thread::sleep(Duration::from_secs(1));
-        println!("  a second later:");
-        run::threads_of_this_process().iter().for_each(|thread| println!("    {thread}"));
+        for (name, state, ticks) in watchdog::threads() {
+            println!("    thread {name}: {state}, {ticks} ticks of processor time");
+        }
         std::process::exit(3);
     });
     let mut campaign = Campaign {

@@ -1,13 +1,13 @@
-//! Runs the calls of a case; a panic is an answer like any other, and a call that takes too long ends the program.
+//! Runs the calls of a case; a panic is an answer like any other.
 
 use super::system::{Call, Preparation, System, Which};
+use super::watchdog::Watchdog;
 use krylith::observe::Iteration;
 use krylith::{Csr, Report, SolveError, Solver};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// How a call ended.
 #[derive(Debug)]
@@ -48,17 +48,24 @@ pub struct Made {
 /// The message of the last panic.
 static PANIC: Mutex<String> = Mutex::new(String::new());
 
-/// From here on panics print nothing; [`call`] finds their messages.
+/// Whether the library is being called.
+static CALLING: AtomicBool = AtomicBool::new(false);
+
+/// From here on panics of the library print nothing; [`call`] finds their messages.
 pub fn silence_panics() {
-    std::panic::set_hook(Box::new(|info| {
-        *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = info.to_string();
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| match CALLING.load(Ordering::Relaxed) {
+        true => *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = info.to_string(),
+        false => usual(info),
     }));
 }
 
 /// Runs `work`; a panic becomes its message.
 fn call<T>(watchdog: &Watchdog, work: impl FnOnce() -> Result<T, SolveError>) -> Result<T, Ended> {
     watchdog.begin();
+    CALLING.store(true, Ordering::Relaxed);
     let result = catch_unwind(AssertUnwindSafe(work));
+    CALLING.store(false, Ordering::Relaxed);
     watchdog.end();
     match result {
         Ok(Ok(value)) => Ok(value),
@@ -156,95 +163,10 @@ fn prepared(
     all
 }
 
-/// Names, states and processor times of all threads, where the system has them in /proc: whether a call that does not end
-/// computes, waits for a processor (R) or sleeps (S) shows there.
-pub fn threads_of_this_process() -> Vec<String> {
-    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
-    let describe = |task: std::fs::DirEntry| {
-        let stat = std::fs::read_to_string(task.path().join("stat")).ok()?;
-        let (head, fields) = stat.rsplit_once(')')?;
-        let (_, name) = head.split_once('(')?;
-        let fields: Vec<&str> = fields.split_whitespace().collect();
-        let (state, user, system) = (fields.first()?, fields.get(11)?, fields.get(12)?);
-        Some(format!("{name}: {state}, {user} ticks in user mode, {system} in the system"))
-    };
-    tasks.filter_map(|task| describe(task.ok()?)).collect()
-}
-
-/// Ends the program when a call takes too long.
-pub struct Watchdog {
-    shared: Arc<Watched>,
-    started: Instant,
-}
-
-#[derive(Default)]
-struct Watched {
-    /// Milliseconds at which the present call began, plus one; 0 between calls.
-    since: AtomicU64,
-    /// How to run the present case again.
-    command: Mutex<String>,
-}
-
-impl Watchdog {
-    /// Looks ten times a second; `expired` is called with the command of the case.
-    pub fn start(limit: Duration, expired: impl Fn(&str) + Send + 'static) -> Self {
-        let (shared, started) = (Arc::new(Watched::default()), Instant::now());
-        let watched = Arc::downgrade(&shared);
-        std::thread::spawn(move || {
-            while let Some(watched) = watched.upgrade() {
-                let since = watched.since.load(Ordering::Acquire);
-                let now = started.elapsed().as_millis() as u64 + 1;
-                if since > 0 && u128::from(now.saturating_sub(since)) > limit.as_millis() {
-                    expired(&watched.command.lock().unwrap_or_else(PoisonError::into_inner));
-                    return;
-                }
-                drop(watched);
-                std::thread::sleep(Duration::from_millis(100));
-            }
-        });
-        Watchdog { shared, started }
-    }
-
-    /// The case that the next calls belong to.
-    pub fn watch(&self, command: String) {
-        *self.shared.command.lock().unwrap_or_else(PoisonError::into_inner) = command;
-    }
-
-    fn begin(&self) {
-        self.shared.since.store(self.started.elapsed().as_millis() as u64 + 1, Ordering::Release);
-    }
-
-    fn end(&self) {
-        self.shared.since.store(0, Ordering::Release);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc::channel;
-
-    #[test]
-    fn a_call_that_takes_too_long_is_reported_and_a_short_one_is_not() {
-        let (send, receive) = channel();
-        let watchdog = Watchdog::start(Duration::from_millis(150), move |command| {
-            let _ = send.send(command.to_owned());
-        });
-        watchdog.watch("short".into());
-        for _ in 0..30 {
-            let _ = call(&watchdog, || {
-                std::thread::sleep(Duration::from_millis(10));
-                Ok(())
-            });
-        }
-        assert!(receive.try_recv().is_err());
-        watchdog.watch("long".into());
-        let _ = call(&watchdog, || {
-            std::thread::sleep(Duration::from_millis(700));
-            Ok(())
-        });
-        assert_eq!(receive.recv().unwrap(), "long");
-    }
+    use std::time::Duration;
 
     #[test]
     fn a_panic_is_an_answer() {

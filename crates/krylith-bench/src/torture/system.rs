@@ -233,6 +233,9 @@ fn settings(choice: &Choice, n: usize, rng: &mut Rng) -> Result<Settings, Failur
     let (rtol, atol): (f64, f64) = (choice.get(Of::Rtol).parse()?, choice.get(Of::Atol).parse()?);
     let max_iterations = match choice.get(Of::Iterations) {
         "few" => 2 + rng.below(9),
+        // More threads than cores take turns, and each operation waits for all of them.
+        "many" if choice.get(Of::Threads).contains('8') => 40,
+        "many" => 300,
         number => number.parse()?,
     };
     let stop_at = (choice.get(Of::Observer) == "stops").then(|| rng.below(6));

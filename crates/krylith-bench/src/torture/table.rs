@@ -250,7 +250,7 @@ pub const AXES: [Axis; 21] = [
         ],
     },
     Axis { name: "atol", values: &[("0", 6), ("1e-300", 1), ("1e-170", 1), ("1e-12", 1), ("1e-3", 1)] },
-    Axis { name: "iterations", values: &[("0", 1), ("1", 1), ("few", 2), ("300", 12)] },
+    Axis { name: "iterations", values: &[("0", 1), ("1", 1), ("few", 2), ("many", 12)] },
     Axis { name: "observer", values: &[("none", 9), ("stops", 1)] },
     Axis { name: "memory", values: &[("default", 19), ("tiny", 1)] },
 ];

@@ -15,6 +15,9 @@ const KINDS: [(Kind, &str); 4] = [
     (Kind::Grid, "grids"),
 ];
 
+/// Characters of a failure that are printed; the JSON has all.
+const WIDEST: usize = 400;
+
 /// Values that are listed with a check.
 const WORST: usize = 6;
 
@@ -111,7 +114,8 @@ impl Tally {
             // One failure of a kind in a case: the others are often the same.
             if self.last[k] != self.systems && *kept < self.most {
                 (self.last[k], *kept) = (self.systems, *kept + 1);
-                println!("FAILED {}: {words}\n    {command}", check.name());
+                let shown: String = words.chars().take(WIDEST).collect();
+                println!("FAILED {}: {shown}\n    {command}", check.name());
                 self.kept.push(json!({
                     "check": check.name(),
                     "what": words,
