@@ -46,6 +46,10 @@ fuzz target seconds="600":
 loom:
     RUSTFLAGS="--cfg loom" cargo test --release -p krylith --lib team::model --target-dir target/loom
 
+# Random hostile cases against the library, judged in exact arithmetic: `just torture --minutes 60 --catalogue FOLDER`, or one case again
+torture *options="--minutes 60":
+    cargo run --release -p krylith-bench -- torture {{options}}
+
 # Compare factors, iterates and answers with ilupp and SciPy; PYTHON has numpy, scipy and ilupp, FOLDER a CATALOGUE.tsv
 peers python folder="":
     cargo run --release -p krylith-bench -- peers {{folder}} --python {{python}}

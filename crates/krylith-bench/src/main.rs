@@ -17,6 +17,7 @@ mod read;
 mod refactor;
 mod rhs;
 mod structured;
+mod torture;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -56,6 +57,8 @@ enum Study {
     Incomplete(incomplete::Options),
     /// Kernels of ILU(0) on matrices of structured grids, beside MKL's and PETSc's; or whole solves on such grids
     Structured(Box<structured::Options>),
+    /// Random hostile cases against the library, every answer judged in exact arithmetic
+    Torture(Box<torture::Options>),
     /// The operations of one path; what `structured` runs in a process of its own
     #[command(hide = true)]
     StructuredOnce(structured::OnceOptions),
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
         Study::Compare(options) => compare::run(&options),
         Study::Incomplete(options) => incomplete::run(&options),
         Study::Structured(options) => structured::run(&options),
+        Study::Torture(options) => torture::run(&options),
         Study::StructuredOnce(options) => structured::once(&options),
         Study::StructuredPeak(options) => structured::peak_once(&options),
         Study::IncompleteOnce(options) => incomplete::once(&options),
