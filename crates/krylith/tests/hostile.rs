@@ -128,6 +128,27 @@ fn an_answer_that_no_number_can_hold_is_not_claimed() {
     }
 }
 
+/// The best iterate of a scaled system may not be a number in the caller's units.
+#[test]
+fn what_is_measured_is_what_is_returned() {
+    let mut random = Random(3);
+    for case in 0..200 {
+        let n = 10 + random.below(20);
+        let a = rough(&mut random, n);
+        let scale = [1e300, 1e-300, 1e-307][case % 3];
+        let b: Vec<f64> = (0..n).map(|_| random.number() * scale).collect();
+        let method = METHODS[case % METHODS.len()];
+        let solution = Solver::new().method(method).max_iterations(5 + case % 50).solve(&a, &b).unwrap();
+        assert!(solution.x.iter().all(|x| x.is_finite()), "{case}");
+        // A power of two brings both into the range of the judge.
+        let power = if scale > 1.0 { 2f64.powi(-500) } else { 2f64.powi(500) };
+        let judged = |v: &[f64]| v.iter().map(|v| v * power).collect::<Vec<_>>();
+        let exact = relative_residual(&a, &judged(&solution.x), &judged(&b));
+        let reported = solution.report.relative_residual;
+        assert!((reported - exact).abs() <= 1e-6 * (exact + 1.0), "{case} {method}: {reported:e} {exact:e}");
+    }
+}
+
 #[test]
 fn values_may_leave_the_range_between_factors() {
     let mut a = tridiagonal(40, [-1.0, 2.0, -1.0]);

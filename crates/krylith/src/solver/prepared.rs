@@ -362,11 +362,7 @@ fn iterate<A: LinearOperator<Space> + 'static>(
     loop {
         let finish = certifier
             .watch(observer, |b, stop, observer| engine.run(again, space, a, b, x, stop, observer))?;
-        if certifier.scale() != 1.0 {
-            // What is judged is what the caller gets: multiplied back, numbers near the ends of the range may be rounded.
-            multiply(x, 1.0 / certifier.scale());
-            multiply(x, certifier.scale());
-        }
+        round_as_returned(x, certifier.scale());
         match certifier.judge(finish, x)? {
             Verdict::Ended(ended) => return Ok(ended),
             Verdict::Replace => again = true,
@@ -399,6 +395,10 @@ fn take_best<A: LinearOperator<Space> + 'static>(
     let (mut measured, mut met) = (true, false);
     let mut other = vec![0.0; x.len()];
     let kept = engine.restore_kept(space, &mut other)?.then_some(other);
+    let kept = kept.map(|mut kept| {
+        round_as_returned(&mut kept, certifier.scale());
+        kept
+    });
     for candidate in kept.into_iter().chain(start) {
         let meets = certifier.measure(&candidate)?;
         measured = comparable(certifier.residual_norm()) < least;
@@ -414,6 +414,12 @@ fn take_best<A: LinearOperator<Space> + 'static>(
     }
     // The report is about the x that is returned.
     if measured { Ok(met) } else { Ok(certifier.measure(x)?) }
+}
+
+/// What is judged is what the caller gets: multiplied back, numbers beyond the ends of the range are rounded.
+fn round_as_returned(x: &mut [f64], scale: f64) {
+    multiply(x, 1.0 / scale);
+    multiply(x, scale);
 }
 
 /// Multiplies every number by a power of two.
