@@ -149,6 +149,17 @@ fn what_is_measured_is_what_is_returned() {
     }
 }
 
+/// An entry of x that meets an empty column grows without a trace in the residual.
+#[test]
+fn an_answer_is_finite_even_where_the_residual_does_not_see_it() {
+    let a = Csr::from_triplets(2, 2, &[0, 1], &[0, 0], &[1.0, -1.0]).unwrap();
+    let b = [5.22297378753383e-201, -1e-200];
+    let mut x = vec![5.895391476622172e-15, -2.375236434348182e7];
+    let solver = Solver::new().method(Method::BiCgStab).preconditioner(Preconditioning::Jacobi);
+    solver.rtol(1e-2).max_iterations(300).solve_from(&a, &b, &mut x, &mut ()).unwrap();
+    assert!(x.iter().all(|x| x.is_finite()), "{x:?}");
+}
+
 #[test]
 fn values_may_leave_the_range_between_factors() {
     let mut a = tridiagonal(40, [-1.0, 2.0, -1.0]);

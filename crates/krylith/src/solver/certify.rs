@@ -53,6 +53,8 @@ pub(super) struct Certifier<'a, A: LinearOperator<Threads<f64>>> {
     chunks: Vec<Chunk>,
     rhs_norm: f64,
     largest_rhs: f64,
+    /// ‖x‖∞ of the x that was measured last.
+    largest_x: f64,
     tolerance: Residual<f64>,
     max_iterations: usize,
     iterations: usize,
@@ -99,6 +101,7 @@ impl<'a, A: LinearOperator<Threads<f64>> + 'static> Certifier<'a, A> {
             chunks: vec![Chunk::default(); chunk_count(b.len())],
             rhs_norm: space.norm(&b)?,
             largest_rhs: size.largest * scale,
+            largest_x: 0.0,
             b,
             scale,
             tolerance: Residual { rtol: options.rtol, atol: options.atol * scale },
@@ -177,6 +180,12 @@ impl<'a, A: LinearOperator<Threads<f64>> + 'static> Certifier<'a, A> {
     /// Recomputes the residual of `x`; whether it meets the tolerance, its rounding included.
     pub(super) fn measure(&mut self, x: &Vec<f64>) -> Result<bool, BackendError> {
         let _span = tracing::info_span!("verify").entered();
+        self.largest_x = Magnitude::of(&self.space, x).map_or(f64::NAN, |size| size.largest);
+        if self.largest_x.is_nan() {
+            // An entry that is not finite may meet an empty column and leave the residual as it is.
+            self.norms = ResidualNorms { norm: f64::NAN, largest: f64::NAN, ..self.norms };
+            return Ok(false);
+        }
         let Some(matrix) = self.matrix else {
             self.a.apply(&self.space, x, &mut self.r, &mut self.scratch)?;
             self.space.axpby(1.0, &self.b, -1.0, &mut self.r)?;
@@ -213,7 +222,7 @@ impl<'a, A: LinearOperator<Threads<f64>> + 'static> Certifier<'a, A> {
 
     /// The outcome of a solve that has not converged, for the x that was measured last: what its residual says is put before what
     /// the method said.
-    pub(super) fn classify(&mut self, ended: &Ended, x: &[f64]) -> Outcome {
+    pub(super) fn classify(&mut self, ended: &Ended) -> Outcome {
         let outcome = ended.outcome;
         if matches!(outcome, Outcome::Converged | Outcome::Interrupted) {
             return outcome;
@@ -222,7 +231,7 @@ impl<'a, A: LinearOperator<Threads<f64>> + 'static> Certifier<'a, A> {
         let Some(matrix) = self.matrix else {
             return if small && ended.what == DRIFTED { Outcome::AttainableAccuracy } else { outcome };
         };
-        let backward_error = self.backward_error(x).unwrap_or(f64::NAN);
+        let backward_error = self.backward_error().unwrap_or(f64::NAN);
         // While iterations are left to be had, only an error that cannot be smaller is at the limit.
         let terms = if outcome == Outcome::MaxIterations { 1 } else { self.b.len().clamp(4, 1000) };
         let at_limit = backward_error <= terms as f64 * f64::EPSILON;
@@ -293,10 +302,9 @@ impl<'a, A: LinearOperator<Threads<f64>> + 'static> Certifier<'a, A> {
     }
 
     /// ‖r‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞); none for an operator without a matrix.
-    pub(super) fn backward_error(&self, x: &[f64]) -> Option<f64> {
+    pub(super) fn backward_error(&self) -> Option<f64> {
         self.matrix?;
-        let largest = x.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
-        let scale = self.norms.row_sum * largest + self.largest_rhs;
+        let scale = self.norms.row_sum * self.largest_x + self.largest_rhs;
         Some(if scale > 0.0 { self.norms.largest / scale } else { self.norms.largest })
     }
 

@@ -216,8 +216,8 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
             }
             let next = self.successor(a, stage, &ended);
             let Some(next) = next.filter(|_| certifier.iterations() < self.options.max_iterations) else {
-                let outcome = certifier.classify(&ended, x);
-                return Ok((outcome, certifier.backward_error(x)));
+                let outcome = certifier.classify(&ended);
+                return Ok((outcome, certifier.backward_error()));
             };
             let failed = format!("{}: {}", stage.method, ended.what);
             recovery.push(Recovery { failed, row: None, value: None, action: next.describe() });
