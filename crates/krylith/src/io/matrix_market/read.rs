@@ -1,19 +1,24 @@
 //! Reading entries, in parallel.
 //!
-//! The text behind the header is cut at line ends into pieces of a few megabytes; each is parsed into arrays of its own, and
-//! [`assemble`] sorts all of them into rows. A fault is located by its byte and only then turned into a line number; of several
+//! The text behind the header is cut at line ends into pieces of a few megabytes. A thread takes a piece, reads it if it is in a
+//! file, and parses it into arrays of its own; [`assemble`] sorts all of them into rows. A fault is located by its byte and only then turned into a line number; of several
 //! faults the first in the file is reported, whatever thread found it.
 #![allow(unsafe_code)]
 
 use super::header::{Field, Form, Header, Layout};
 use crate::io::error::{FormatError, LineFault};
 use crate::io::options::ReadOptions;
+use crate::io::source::Source;
 use crate::matrix::{Csr, Entries, assemble, check_dimensions, share};
 use rayon::prelude::*;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Bytes parsed as one piece of parallel work.
-const PIECE: usize = 2 << 20;
+const PIECE: usize = 1 << 20;
+
+/// Bytes in which the header is looked for first.
+const HEADER: usize = 64 << 10;
 
 /// The shortest line an entry can have: `1 1` and its end.
 const SHORTEST_ENTRY: u64 = 4;
@@ -28,7 +33,12 @@ const SHORTEST_ENTRY: u64 = 4;
 /// # Ok::<(), krylith::io::FormatError>(())
 /// ```
 pub fn parse_matrix(text: &[u8], options: &ReadOptions) -> Result<Csr<f64>, FormatError> {
-    let header = Header::parse(text)?;
+    read_matrix(&text.into(), options)
+}
+
+/// A matrix from text that may be in a file.
+pub(crate) fn read_matrix(text: &Source, options: &ReadOptions) -> Result<Csr<f64>, FormatError> {
+    let header = read_header(text)?;
     if header.layout == Layout::Array {
         return Err(FormatError::WrongObject {
             found: "a dense array",
@@ -39,6 +49,24 @@ pub fn parse_matrix(text: &[u8], options: &ReadOptions) -> Result<Csr<f64>, Form
     let pieces = parse_pieces(text, &header, options)?;
     let entries = Listed::new(pieces, header.form);
     Ok(assemble(header.nrows as usize, header.ncols as usize, &entries))
+}
+
+/// The header, from as much of the text as it takes: comments may be long.
+fn read_header(text: &Source) -> Result<Header, FormatError> {
+    let mut buffer = Vec::new();
+    let mut length = HEADER;
+    loop {
+        let all = length >= text.len();
+        let block = text.block(0..length.min(text.len()), &mut buffer)?;
+        let lines = if all { Some(block.len()) } else { memchr::memrchr(b'\n', block).map(|k| k + 1) };
+        if let Some(lines) = lines {
+            match Header::parse(&block[..lines]) {
+                Err(FormatError::Line { fault: LineFault::NoSize, .. }) if !all => {}
+                result => return result,
+            }
+        }
+        length = length.saturating_mul(8);
+    }
 }
 
 /// Every allocation is in proportion to the file: no announced size is believed beyond what the text can hold.
@@ -80,52 +108,65 @@ struct Fault {
 }
 
 impl Fault {
-    fn locate(self, text: &[u8]) -> FormatError {
-        let line = 1 + memchr::memchr_iter(b'\n', &text[..self.at]).count() as u64;
-        FormatError::Line { line, fault: self.fault }
+    fn locate(self, text: &Source) -> FormatError {
+        match text.line_of(self.at) {
+            Ok(line) => FormatError::Line { line, fault: self.fault },
+            Err(error) => error,
+        }
     }
 }
 
-/// The text behind the header, cut at line ends.
-fn cut(text: &[u8], start: usize) -> Vec<std::ops::Range<usize>> {
-    let mut pieces = Vec::new();
-    let mut first = start;
-    while first < text.len() {
-        let end = match text.get(first + PIECE..) {
-            Some(rest) => memchr::memchr(b'\n', rest).map_or(text.len(), |k| first + PIECE + k + 1),
-            None => text.len(),
-        };
-        pieces.push(first..end);
-        first = end;
-    }
-    pieces
-}
+/// The entries of a piece up to its first fault, and the fault.
+type Parsed = (Piece, Option<Fault>);
 
-fn parse_pieces(text: &[u8], header: &Header, options: &ReadOptions) -> Result<Vec<Piece>, FormatError> {
-    let ranges = cut(text, header.data);
+fn parse_pieces(text: &Source, header: &Header, options: &ReadOptions) -> Result<Vec<Piece>, FormatError> {
+    let starts = (header.data..text.len()).step_by(PIECE);
+    let ranges: Vec<Range<usize>> = starts.map(|start| start..text.len().min(start + PIECE)).collect();
     let done = AtomicU64::new(header.data as u64);
-    let parsed: Vec<(Piece, Option<Fault>)> = ranges
-        .par_iter()
-        .map(|range| {
-            let mean =
-                header.entries as u128 * range.len() as u128 / (text.len() - header.data).max(1) as u128;
-            let parsed = EntryParser::new(text, range.clone(), header).parse(mean as usize);
-            let bytes = done.fetch_add(range.len() as u64, Ordering::Relaxed) + range.len() as u64;
-            options.report(bytes, text.len() as u64);
-            parsed
-        })
-        .collect();
+    // No piece behind a faulty one matters.
+    let first_faulty = AtomicUsize::new(usize::MAX);
+    let parse = |buffer: &mut Vec<u8>, (k, range): (usize, &Range<usize>)| -> Result<Parsed, FormatError> {
+        if k > first_faulty.load(Ordering::Relaxed) {
+            return Ok(Parsed::default());
+        }
+        let mean = header.entries as u128 * range.len() as u128 / (text.len() - header.data).max(1) as u128;
+        let parsed = EntryParser::new(text, range, header, buffer).map(|parser| parser.parse(mean as usize));
+        if !matches!(parsed, Ok((_, None))) {
+            first_faulty.fetch_min(k, Ordering::Relaxed);
+        }
+        let bytes = done.fetch_add(range.len() as u64, Ordering::Relaxed) + range.len() as u64;
+        options.report(bytes, text.len() as u64);
+        parsed
+    };
+    let parsed: Vec<_> = ranges.par_iter().enumerate().map_init(Vec::new, parse).collect();
+    check_pieces(text, header, &ranges, parsed)
+}
+
+/// The pieces of the whole text; or its first fault, which may be one only in view of other pieces.
+fn check_pieces(
+    text: &Source,
+    header: &Header,
+    ranges: &[Range<usize>],
+    parsed: Vec<Result<Parsed, FormatError>>,
+) -> Result<Vec<Piece>, FormatError> {
     let mut pieces = Vec::with_capacity(parsed.len());
     let mut found = 0u64;
     let mut lower = None;
-    for ((piece, fault), range) in parsed.into_iter().zip(ranges) {
-        // A piece keeps what it read before its fault: something earlier in it may be wrong only in view of other pieces.
-        let rescan = || EntryParser::new(text, range.clone(), header);
+    for (parsed, range) in parsed.into_iter().zip(ranges) {
+        let (piece, fault) = parsed?;
+        let mut buffer = Vec::new();
         found += piece.rows.len() as u64;
-        let excess = (found > header.entries)
-            .then(|| rescan().entry_too_many(piece.rows.len() as u64 - (found - header.entries)));
-        let other_side = (lower.is_some() && piece.lower.is_some() && lower != piece.lower)
-            .then(|| rescan().first_off_diagonal());
+        let too_many = found.saturating_sub(header.entries);
+        let mut excess = None;
+        if too_many > 0 {
+            let parser = EntryParser::new(text, range, header, &mut buffer)?;
+            excess = Some(parser.entry_too_many(piece.rows.len() as u64 - too_many));
+        }
+        let mut other_side = None;
+        if lower.is_some() && piece.lower.is_some() && lower != piece.lower {
+            let parser = EntryParser::new(text, range, header, &mut buffer)?;
+            other_side = Some(parser.first_off_diagonal());
+        }
         let first = [fault, excess, other_side].into_iter().flatten().min_by_key(|fault| fault.at);
         if let Some(fault) = first {
             return Err(fault.locate(text));
@@ -140,9 +181,15 @@ fn parse_pieces(text: &[u8], header: &Header, options: &ReadOptions) -> Result<V
 }
 
 /// The text ended too early: a fault of its last line.
-fn too_few(text: &[u8], found: u64, declared: u64) -> FormatError {
-    let at = text.len() - usize::from(text.ends_with(b"\n"));
-    Fault { at, fault: LineFault::TooFew { found, declared } }.locate(text)
+fn too_few(text: &Source, found: u64, declared: u64) -> FormatError {
+    let last = text.len().saturating_sub(1);
+    match text.block(last..text.len(), &mut Vec::new()) {
+        Ok(end) => {
+            let at = if end == b"\n" { last } else { text.len() };
+            Fault { at, fault: LineFault::TooFew { found, declared } }.locate(text)
+        }
+        Err(error) => error,
+    }
 }
 
 /// A cursor over a piece of the text.
@@ -156,13 +203,20 @@ struct EntryParser<'a> {
 }
 
 impl<'a> EntryParser<'a> {
-    fn new(text: &'a [u8], range: std::ops::Range<usize>, header: &'a Header) -> Self {
-        EntryParser { piece: &text[range.clone()], start: range.start, at: 0, header }
+    /// At the lines that begin in a part of the text.
+    fn new(
+        text: &'a Source,
+        part: &Range<usize>,
+        header: &'a Header,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<Self, FormatError> {
+        let (start, piece) = text.lines(part.clone(), buffer)?;
+        Ok(EntryParser { piece, start, at: 0, header })
     }
 
     /// All entries of the piece, of which there are `mean` if it is like the rest of the file; or those before its first
     /// fault, and the fault.
-    fn parse(mut self, mean: usize) -> (Piece, Option<Fault>) {
+    fn parse(mut self, mean: usize) -> Parsed {
         let mut piece = Piece::default();
         let room = mean + mean / 16 + 8;
         piece.rows.reserve(room);
@@ -374,12 +428,17 @@ unsafe impl Entries<f64> for Listed {
 
 /// A vector from the text of a Matrix Market file: an array of one column, or a sparse matrix of one column.
 pub fn parse_vector(text: &[u8], options: &ReadOptions) -> Result<Vec<f64>, FormatError> {
-    let header = Header::parse(text)?;
+    read_vector(&text.into(), options)
+}
+
+/// A vector from text that may be in a file.
+pub(crate) fn read_vector(text: &Source, options: &ReadOptions) -> Result<Vec<f64>, FormatError> {
+    let header = read_header(text)?;
     if header.ncols != 1 {
         return Err(FormatError::WrongObject { found: "a matrix of several columns", wanted: "a vector" });
     }
     if header.layout == Layout::Coordinate {
-        let a = parse_matrix(text, options)?;
+        let a = read_matrix(text, options)?;
         return Ok((0..a.nrows()).map(|i| a.row(i).1.first().copied().unwrap_or(0.0)).collect());
     }
     let declared = header.entries;
@@ -392,7 +451,9 @@ pub fn parse_vector(text: &[u8], options: &ReadOptions) -> Result<Vec<f64>, Form
         let what = "a symmetric array";
         return Err(FormatError::WrongObject { found: what, wanted: "a vector" });
     }
-    let mut parser = EntryParser::new(text, header.data..text.len(), &header);
+    let mut buffer = Vec::new();
+    let piece = text.block(header.data..text.len(), &mut buffer)?;
+    let mut parser = EntryParser { piece, start: header.data, at: 0, header: &header };
     let mut values = Vec::with_capacity(declared as usize);
     while let Some(line) = parser.next_line() {
         if values.len() as u64 == declared {
