@@ -1,11 +1,12 @@
 //! Reading entries, in parallel.
 //!
-//! The text behind the header is cut at line ends into pieces of a few megabytes. A thread takes a piece, reads it if it is in a
-//! file, and parses it into arrays of its own; [`assemble`] sorts all of them into rows. A fault is located by its byte and only then turned into a line number; of several
+//! The text behind the header is cut at line ends into pieces, a few for each thread. A thread takes a piece, reads it block by
+//! block if it is in a file, and parses it into arrays of its own; [`assemble`] sorts all of them into rows. A fault is located by its byte and only then turned into a line number; of several
 //! faults the first in the file is reported, whatever thread found it.
 #![allow(unsafe_code)]
 
 use super::header::{Field, Form, Header, Layout};
+use crate::huge;
 use crate::io::error::{FormatError, LineFault};
 use crate::io::options::ReadOptions;
 use crate::io::source::Source;
@@ -14,8 +15,12 @@ use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Bytes parsed as one piece of parallel work.
-const PIECE: usize = 1 << 20;
+/// Bytes read at a time: they and the entries in them stay in the cache until they are parsed.
+const BLOCK: usize = 1 << 20;
+
+/// The most bytes parsed as one piece of parallel work, and how many pieces a thread gets if the text is shorter.
+const LONGEST_PIECE: usize = 64 << 20;
+const PIECES_A_THREAD: usize = 4;
 
 /// Bytes in which the header is looked for first.
 const HEADER: usize = 64 << 10;
@@ -101,6 +106,23 @@ struct Piece {
     lower: Option<bool>,
 }
 
+impl Piece {
+    /// Room for the entries of a piece that has `mean` of them if it is like the rest of the file.
+    fn with_room(mean: usize, field: Field) -> Self {
+        let mut piece = Piece::default();
+        let room = mean + mean / 16 + 8;
+        piece.rows.reserve(room);
+        piece.columns.reserve(room);
+        huge::ask(piece.rows.spare_capacity_mut());
+        huge::ask(piece.columns.spare_capacity_mut());
+        if field != Field::Pattern {
+            piece.values.reserve(room);
+            huge::ask(piece.values.spare_capacity_mut());
+        }
+        piece
+    }
+}
+
 /// A fault at a byte of the text.
 struct Fault {
     at: usize,
@@ -120,26 +142,42 @@ impl Fault {
 type Parsed = (Piece, Option<Fault>);
 
 fn parse_pieces(text: &Source, header: &Header, options: &ReadOptions) -> Result<Vec<Piece>, FormatError> {
-    let starts = (header.data..text.len()).step_by(PIECE);
-    let ranges: Vec<Range<usize>> = starts.map(|start| start..text.len().min(start + PIECE)).collect();
+    let length = text.len() - header.data;
+    let pieces = PIECES_A_THREAD * rayon::current_num_threads();
+    let piece = length.div_ceil(pieces).next_multiple_of(BLOCK).min(LONGEST_PIECE);
+    let ranges: Vec<Range<usize>> = cut(header.data..text.len(), piece).collect();
     let done = AtomicU64::new(header.data as u64);
+    let report = |bytes: usize| {
+        let before = done.fetch_add(bytes as u64, Ordering::Relaxed);
+        options.report(before + bytes as u64, text.len() as u64);
+    };
     // No piece behind a faulty one matters.
     let first_faulty = AtomicUsize::new(usize::MAX);
     let parse = |buffer: &mut Vec<u8>, (k, range): (usize, &Range<usize>)| -> Result<Parsed, FormatError> {
-        if k > first_faulty.load(Ordering::Relaxed) {
-            return Ok(Parsed::default());
+        let mean = header.entries as u128 * range.len() as u128 / length.max(1) as u128;
+        let mut piece = Piece::with_room(mean as usize, header.field);
+        for block in cut(range.clone(), BLOCK) {
+            if k > first_faulty.load(Ordering::Relaxed) {
+                break;
+            }
+            let read = EntryParser::new(text, &block, header, buffer);
+            let fault = read.map(|mut parser| parser.parse_into(&mut piece).err());
+            if !matches!(fault, Ok(None)) {
+                first_faulty.fetch_min(k, Ordering::Relaxed);
+                return fault.map(|fault| (piece, fault));
+            }
+            report(block.len());
         }
-        let mean = header.entries as u128 * range.len() as u128 / (text.len() - header.data).max(1) as u128;
-        let parsed = EntryParser::new(text, range, header, buffer).map(|parser| parser.parse(mean as usize));
-        if !matches!(parsed, Ok((_, None))) {
-            first_faulty.fetch_min(k, Ordering::Relaxed);
-        }
-        let bytes = done.fetch_add(range.len() as u64, Ordering::Relaxed) + range.len() as u64;
-        options.report(bytes, text.len() as u64);
-        parsed
+        Ok((piece, None))
     };
     let parsed: Vec<_> = ranges.par_iter().enumerate().map_init(Vec::new, parse).collect();
     check_pieces(text, header, &ranges, parsed)
+}
+
+/// Consecutive parts of a range.
+fn cut(range: Range<usize>, length: usize) -> impl Iterator<Item = Range<usize>> {
+    let end = range.end;
+    range.step_by(length.max(1)).map(move |start| start..end.min(start + length))
 }
 
 /// The pieces of the whole text; or its first fault, which may be one only in view of other pieces.
@@ -214,20 +252,7 @@ impl<'a> EntryParser<'a> {
         Ok(EntryParser { piece, start, at: 0, header })
     }
 
-    /// All entries of the piece, of which there are `mean` if it is like the rest of the file; or those before its first
-    /// fault, and the fault.
-    fn parse(mut self, mean: usize) -> Parsed {
-        let mut piece = Piece::default();
-        let room = mean + mean / 16 + 8;
-        piece.rows.reserve(room);
-        piece.columns.reserve(room);
-        if self.header.field != Field::Pattern {
-            piece.values.reserve(room);
-        }
-        let fault = self.parse_into(&mut piece).err();
-        (piece, fault)
-    }
-
+    /// All entries; or those before the first fault, and the fault.
     fn parse_into(&mut self, piece: &mut Piece) -> Result<(), Fault> {
         let field = self.header.field;
         while let Some(line) = self.next_line() {
@@ -305,7 +330,7 @@ impl<'a> EntryParser<'a> {
         Ok((index - 1) as u32)
     }
 
-    #[inline]
+    #[inline(always)]
     fn value(&mut self) -> Result<f64, Fault> {
         self.skip_blanks();
         let rest = &self.piece[self.at..];
@@ -314,7 +339,7 @@ impl<'a> EntryParser<'a> {
             (value, length) = fortran(rest).unwrap_or((f64::NAN, 0));
         }
         let integer = self.header.field == Field::Integer;
-        if !value.is_finite() || (integer && value.fract() != 0.0) {
+        if !value.is_finite() || (integer && has_fraction(value)) {
             let field = if integer { "integer" } else { "real" };
             return Err(self.fault(self.at, LineFault::Value { field }));
         }
@@ -377,6 +402,12 @@ impl<'a> EntryParser<'a> {
         let rest = &self.piece[self.at..];
         self.at += memchr::memchr(b'\n', rest).map_or(rest.len(), |k| k + 1);
     }
+}
+
+/// Not inlined: a processor without an instruction for it calls a function, and would do so for real numbers too.
+#[inline(never)]
+fn has_fraction(value: f64) -> bool {
+    value.fract() != 0.0
 }
 
 /// A number with Fortran's exponent letter, `1.5D-3`: its value and its length.
