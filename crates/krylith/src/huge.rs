@@ -18,6 +18,23 @@ pub(crate) fn zeros<T: Copy + Zero>(n: usize) -> Vec<T> {
     x
 }
 
+/// `n` zeros as [`zeros`] gives them, or `None` if there is no memory for them.
+pub(crate) fn try_zeros<T: Copy + Zero>(n: usize) -> Option<Vec<T>> {
+    let layout = std::alloc::Layout::array::<T>(n).ok()?;
+    if layout.size() == 0 {
+        return Some(Vec::new());
+    }
+    // SAFETY: the layout is not of size 0.
+    let start = unsafe { std::alloc::alloc_zeroed(layout) }.cast::<T>();
+    if start.is_null() {
+        return None;
+    }
+    // SAFETY: allocated by the global allocator with the layout of `n` items, all of whose bits are zero: `T::ZERO`.
+    let mut x = unsafe { Vec::from_raw_parts(start, n, n) };
+    ask(&mut x);
+    Some(x)
+}
+
 /// Numbers whose zero is all bits zero, so that the system's fresh pages need not be written.
 pub(crate) trait Zero {
     /// 0.
@@ -33,6 +50,10 @@ impl Zero for f32 {
 }
 
 impl Zero for u32 {
+    const ZERO: Self = 0;
+}
+
+impl Zero for u8 {
     const ZERO: Self = 0;
 }
 
@@ -64,6 +85,9 @@ mod tests {
             x.iter_mut().enumerate().for_each(|(i, x)| *x = i as f64);
             ask(&mut x);
             assert!(x.iter().enumerate().all(|(i, &x)| x == i as f64));
+            assert_eq!(try_zeros::<u32>(n).unwrap(), vec![0; n]);
         }
+        assert!(try_zeros::<u32>(usize::MAX).is_none());
+        assert!(try_zeros::<u8>(usize::MAX / 2).is_none());
     }
 }

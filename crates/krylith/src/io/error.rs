@@ -38,6 +38,16 @@ pub enum FormatError {
         /// What is wrong.
         what: String,
     },
+    /// A file that another program shortened while it was read.
+    #[error(
+        "the file was shortened while it was read: it ended before byte {at} of {length}; read it again when it is complete"
+    )]
+    Shortened {
+        /// A byte that was missing (counted from 0).
+        at: u64,
+        /// Bytes it had when it was opened.
+        length: u64,
+    },
     /// A file without content.
     #[error("the file is empty")]
     Empty,

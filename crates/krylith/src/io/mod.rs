@@ -34,6 +34,7 @@ pub use options::{Progress, ReadOptions};
 
 use crate::matrix::Csr;
 use sink::Format;
+use source::Source;
 use std::path::Path;
 
 /// Reads a matrix with default options.
@@ -44,7 +45,7 @@ pub fn read_matrix(path: impl AsRef<Path>) -> Result<Csr<f64>, FileError> {
 /// Reads a matrix.
 pub fn read_matrix_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Csr<f64>, FileError> {
     let path = path.as_ref();
-    let parsed = source::open(path, options).and_then(|bytes| parse_matrix(&bytes, options));
+    let parsed = source::open(path, options).and_then(|source| parse_matrix(source, options));
     parsed.map_err(|e| e.at(path))
 }
 
@@ -56,74 +57,75 @@ pub fn read_vector(path: impl AsRef<Path>) -> Result<Vec<f64>, FileError> {
 /// Reads a vector.
 pub fn read_vector_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Vec<f64>, FileError> {
     let path = path.as_ref();
-    let parsed = source::open(path, options).and_then(|bytes| parse_vector(&bytes, options));
+    let parsed = source::open(path, options).and_then(|source| parse_vector(source, options));
     parsed.map_err(|e| e.at(path))
 }
 
 /// A matrix from the content of a file of any format; compressed content is expanded first.
 pub fn parse(content: &[u8], options: &ReadOptions) -> Result<Csr<f64>, FormatError> {
-    match source::expand_slice(content, options)? {
-        Some(expanded) => parse_matrix(&expanded, options),
-        None => parse_matrix(content, options),
-    }
+    parse_matrix(Source::from(content).expand(options)?, options)
 }
 
 /// A vector from the content of a file of any format; compressed content is expanded first.
 pub fn parse_as_vector(content: &[u8], options: &ReadOptions) -> Result<Vec<f64>, FormatError> {
-    match source::expand_slice(content, options)? {
-        Some(expanded) => parse_vector(&expanded, options),
-        None => parse_vector(content, options),
-    }
+    parse_vector(Source::from(content).expand(options)?, options)
 }
 
-fn parse_matrix(bytes: &[u8], options: &ReadOptions) -> Result<Csr<f64>, FormatError> {
-    let bytes = content(bytes)?;
-    if bytes.starts_with(npz::MAGIC) {
-        npz::parse_matrix(bytes, options)
-    } else if petsc::looks_like(bytes) {
-        petsc::parse_matrix(bytes)
-    } else if bytes.starts_with(npy::MAGIC) {
+fn parse_matrix(source: Source, options: &ReadOptions) -> Result<Csr<f64>, FormatError> {
+    let (source, first) = begin(source)?;
+    if first.starts_with(npz::MAGIC) {
+        npz::parse_matrix(&source.whole()?, options)
+    } else if petsc::looks_like(&first) {
+        petsc::parse_matrix(&source.whole()?)
+    } else if first.starts_with(npy::MAGIC) {
         let wanted = "a sparse matrix, such as scipy.sparse.save_npz writes,";
         Err(FormatError::WrongObject { found: "a NumPy array", wanted })
-    } else if looks_like_text(bytes) {
-        matrix_market::parse_matrix(bytes, options)
+    } else if looks_like_text(&first) {
+        matrix_market::read_matrix(&source, options)
     } else {
         Err(FormatError::UnknownFormat)
     }
 }
 
-fn parse_vector(bytes: &[u8], options: &ReadOptions) -> Result<Vec<f64>, FormatError> {
-    let bytes = content(bytes)?;
-    if bytes.starts_with(npy::MAGIC) {
-        npy::parse_vector(bytes)
-    } else if petsc::looks_like(bytes) {
-        petsc::parse_vector(bytes)
-    } else if bytes.starts_with(npz::MAGIC) {
+fn parse_vector(source: Source, options: &ReadOptions) -> Result<Vec<f64>, FormatError> {
+    let (source, first) = begin(source)?;
+    if first.starts_with(npy::MAGIC) {
+        npy::parse_vector(&source.whole()?)
+    } else if petsc::looks_like(&first) {
+        petsc::parse_vector(&source.whole()?)
+    } else if first.starts_with(npz::MAGIC) {
         Err(FormatError::WrongObject { found: "an archive of arrays (.npz)", wanted: "a vector" })
-    } else if looks_like_text(bytes) {
-        matrix_market::parse_vector(bytes, options)
+    } else if looks_like_text(&first) {
+        matrix_market::read_vector(&source, options)
     } else {
         Err(FormatError::UnknownFormat)
     }
+}
+
+/// The mark that some editors put before text.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The content without an editor's mark, and its first bytes; an error if there is none.
+fn begin(mut source: Source) -> Result<(Source, Vec<u8>), FormatError> {
+    if source.len() == 0 {
+        return Err(FormatError::Empty);
+    }
+    if source.first_bytes()?.starts_with(MARK) {
+        source.skip(MARK.len());
+    }
+    let first = source.first_bytes()?;
+    Ok((source, first))
 }
 
 /// The first bytes are of a format that can be read, compression aside.
 fn is_known(bytes: &[u8]) -> bool {
-    let bytes = content(bytes).unwrap_or_default();
+    let bytes = bytes.strip_prefix(MARK).unwrap_or(bytes);
     let binary = [npz::MAGIC, npy::MAGIC].iter().any(|magic| bytes.starts_with(magic));
     binary || petsc::looks_like(bytes) || looks_like_text(bytes)
 }
 
 fn looks_like_text(bytes: &[u8]) -> bool {
     bytes.starts_with(b"%")
-}
-
-/// The content without the mark that some editors put before text; an error if there is none.
-fn content(bytes: &[u8]) -> Result<&[u8], FormatError> {
-    if bytes.is_empty() {
-        return Err(FormatError::Empty);
-    }
-    Ok(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes))
 }
 
 /// An error if no matrix can be written under this name, before any work is done.

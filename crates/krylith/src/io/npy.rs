@@ -2,6 +2,7 @@
 //! Reference: numpy.lib.format, versions 1.0 to 3.0.
 
 use super::error::FormatError;
+use crate::huge;
 use rayon::prelude::*;
 use std::io::Write;
 
@@ -107,8 +108,7 @@ impl<'a> Array<'a> {
             _ => return bad("real numbers were expected"),
         };
         if self.kind == Kind::Float && width == 8 && !self.big_endian {
-            let exact = |c: &[u8]| f64::from_le_bytes(c.try_into().expect("chunks of eight"));
-            return Ok(self.data.par_chunks_exact(8).map(exact).collect());
+            return Ok(read_numbers(self.data, |c: &[u8; 8]| f64::from_le_bytes(*c)));
         }
         Ok(self.data.par_chunks_exact(width).map(|c| convert(self.word(c))).collect())
     }
@@ -125,6 +125,17 @@ impl<'a> Array<'a> {
             if signed { u64::try_from(sign_extend(word, width)).ok() } else { Some(word) }
         }))
     }
+}
+
+/// Numbers of N bytes each, converted in parallel.
+pub(crate) fn read_numbers<T: Copy + huge::Zero + Send, const N: usize>(
+    bytes: &[u8],
+    number: impl Fn(&[u8; N]) -> T + Sync,
+) -> Vec<T> {
+    let (bytes, _) = bytes.as_chunks::<N>();
+    let mut numbers = huge::zeros(bytes.len());
+    numbers.par_iter_mut().zip(bytes).with_min_len(1 << 14).for_each(|(to, bytes)| *to = number(bytes));
+    numbers
 }
 
 fn sign_extend(word: u64, width: usize) -> i64 {

@@ -6,7 +6,7 @@
 //! Reference: the manual pages of MatLoad and VecLoad.
 
 use super::error::FormatError;
-use super::npy::write_numbers;
+use super::npy::{read_numbers, write_numbers};
 use crate::matrix::{Csr, check_dimensions};
 use rayon::prelude::*;
 use std::io::Write;
@@ -63,8 +63,7 @@ impl<'a> Cursor<'a> {
 
     fn reals(&mut self, count: u64) -> Result<Vec<f64>, FormatError> {
         let bytes = self.take(count, 8)?;
-        let real = |c: &[u8]| f64::from_be_bytes(c.try_into().expect("chunks of eight"));
-        Ok(bytes.par_chunks_exact(8).map(real).collect())
+        Ok(read_numbers(bytes, |c: &[u8; 8]| f64::from_be_bytes(*c)))
     }
 }
 
@@ -123,12 +122,14 @@ pub(crate) fn parse_matrix(bytes: &[u8]) -> Result<Csr<f64>, FormatError> {
         }
         row_ptr.push(end as usize);
     }
-    let narrow = |c: &[u8]| u32::try_from(integer(c)).ok();
-    let col_idx: Option<Vec<u32>> = object.columns.par_chunks_exact(width).map(narrow).collect();
-    let Some(col_idx) = col_idx else {
-        let place =
-            object.columns.par_chunks_exact(width).position_first(|c| narrow(c).is_none()).unwrap_or(0);
+    let wrong = |c: &[u8]| u32::try_from(integer(c)).is_err();
+    if object.columns.par_chunks(width << 14).any(|part| part.chunks_exact(width).any(wrong)) {
+        let place = object.columns.par_chunks_exact(width).position_first(wrong).unwrap_or(0);
         return bad(format!("the column of entry {place} (counted from 0) is negative or too large"));
+    }
+    let col_idx = match width {
+        4 => read_numbers(object.columns, |c: &[u8; 4]| u32::from_be_bytes(*c)),
+        _ => read_numbers(object.columns, |c: &[u8; 8]| u64::from_be_bytes(*c) as u32),
     };
     let (nrows, ncols) = (object.nrows as usize, object.ncols as usize);
     Ok(Csr::from_unsorted(nrows, ncols, row_ptr, col_idx, values)?)

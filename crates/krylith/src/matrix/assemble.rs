@@ -10,6 +10,7 @@
 
 use super::scatter::Scatter;
 use super::{Csr, Pattern};
+use crate::huge;
 use crate::scalar::Scalar;
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -42,6 +43,7 @@ fn distribute<T: Scalar>(nrows: usize, entries: &impl Entries<T>) -> (Vec<usize>
         .into_par_iter()
         .map(|s| {
             let mut count = vec![0usize; nrows];
+            huge::ask(&mut count);
             entries.for_each(s, shares, |row, _, _| count[row as usize] += 1);
             count
         })
@@ -60,6 +62,8 @@ fn distribute<T: Scalar>(nrows: usize, entries: &impl Entries<T>) -> (Vec<usize>
     assert_eq!(position, nnz, "entries were visited differently than announced");
 
     let (mut col_idx, mut values) = (vec![0u32; nnz], vec![T::ZERO; nnz]);
+    huge::ask(&mut col_idx);
+    huge::ask(&mut values);
     let (columns, numbers) = (Scatter::new(&mut col_idx), Scatter::new(&mut values));
     cursors.par_iter_mut().enumerate().for_each(|(s, cursor)| {
         entries.for_each(s, shares, |row, column, value| {

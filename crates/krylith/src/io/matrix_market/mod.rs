@@ -13,6 +13,7 @@ mod read;
 mod write;
 
 pub use read::{parse_matrix, parse_vector};
+pub(crate) use read::{read_matrix, read_vector};
 pub(crate) use write::{write_matrix, write_vector};
 
 pub(crate) const BANNER: &[u8] = b"%%MatrixMarket";

@@ -1,19 +1,29 @@
 //! Reading entries, in parallel.
 //!
-//! The text behind the header is cut at line ends into pieces of a few megabytes; each is parsed into arrays of its own, and
-//! [`assemble`] sorts all of them into rows. A fault is located by its byte and only then turned into a line number; of several
+//! The text behind the header is cut at line ends into pieces, a few for each thread. A thread takes a piece, reads it block by
+//! block if it is in a file, and parses it into arrays of its own; [`assemble`] sorts all of them into rows. A fault is located by its byte and only then turned into a line number; of several
 //! faults the first in the file is reported, whatever thread found it.
 #![allow(unsafe_code)]
 
 use super::header::{Field, Form, Header, Layout};
+use crate::huge;
 use crate::io::error::{FormatError, LineFault};
 use crate::io::options::ReadOptions;
+use crate::io::source::Source;
 use crate::matrix::{Csr, Entries, assemble, check_dimensions, share};
 use rayon::prelude::*;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Bytes parsed as one piece of parallel work.
-const PIECE: usize = 2 << 20;
+/// Bytes read at a time: they and the entries in them stay in the cache until they are parsed.
+const BLOCK: usize = 1 << 20;
+
+/// The most bytes parsed as one piece of parallel work, and how many pieces a thread gets if the text is shorter.
+const LONGEST_PIECE: usize = 64 << 20;
+const PIECES_A_THREAD: usize = 4;
+
+/// Bytes in which the header is looked for first.
+const HEADER: usize = 64 << 10;
 
 /// The shortest line an entry can have: `1 1` and its end.
 const SHORTEST_ENTRY: u64 = 4;
@@ -28,7 +38,12 @@ const SHORTEST_ENTRY: u64 = 4;
 /// # Ok::<(), krylith::io::FormatError>(())
 /// ```
 pub fn parse_matrix(text: &[u8], options: &ReadOptions) -> Result<Csr<f64>, FormatError> {
-    let header = Header::parse(text)?;
+    read_matrix(&text.into(), options)
+}
+
+/// A matrix from text that may be in a file.
+pub(crate) fn read_matrix(text: &Source, options: &ReadOptions) -> Result<Csr<f64>, FormatError> {
+    let header = read_header(text)?;
     if header.layout == Layout::Array {
         return Err(FormatError::WrongObject {
             found: "a dense array",
@@ -39,6 +54,24 @@ pub fn parse_matrix(text: &[u8], options: &ReadOptions) -> Result<Csr<f64>, Form
     let pieces = parse_pieces(text, &header, options)?;
     let entries = Listed::new(pieces, header.form);
     Ok(assemble(header.nrows as usize, header.ncols as usize, &entries))
+}
+
+/// The header, from as much of the text as it takes: comments may be long.
+fn read_header(text: &Source) -> Result<Header, FormatError> {
+    let mut buffer = Vec::new();
+    let mut length = HEADER;
+    loop {
+        let all = length >= text.len();
+        let block = text.block(0..length.min(text.len()), &mut buffer)?;
+        let lines = if all { Some(block.len()) } else { memchr::memrchr(b'\n', block).map(|k| k + 1) };
+        if let Some(lines) = lines {
+            match Header::parse(&block[..lines]) {
+                Err(FormatError::Line { fault: LineFault::NoSize, .. }) if !all => {}
+                result => return result,
+            }
+        }
+        length = length.saturating_mul(8);
+    }
 }
 
 /// Every allocation is in proportion to the file: no announced size is believed beyond what the text can hold.
@@ -73,6 +106,23 @@ struct Piece {
     lower: Option<bool>,
 }
 
+impl Piece {
+    /// Room for the entries of a piece that has `mean` of them if it is like the rest of the file.
+    fn with_room(mean: usize, field: Field) -> Self {
+        let mut piece = Piece::default();
+        let room = mean + mean / 16 + 8;
+        piece.rows.reserve(room);
+        piece.columns.reserve(room);
+        huge::ask(piece.rows.spare_capacity_mut());
+        huge::ask(piece.columns.spare_capacity_mut());
+        if field != Field::Pattern {
+            piece.values.reserve(room);
+            huge::ask(piece.values.spare_capacity_mut());
+        }
+        piece
+    }
+}
+
 /// A fault at a byte of the text.
 struct Fault {
     at: usize,
@@ -80,52 +130,81 @@ struct Fault {
 }
 
 impl Fault {
-    fn locate(self, text: &[u8]) -> FormatError {
-        let line = 1 + memchr::memchr_iter(b'\n', &text[..self.at]).count() as u64;
-        FormatError::Line { line, fault: self.fault }
+    fn locate(self, text: &Source) -> FormatError {
+        match text.line_of(self.at) {
+            Ok(line) => FormatError::Line { line, fault: self.fault },
+            Err(error) => error,
+        }
     }
 }
 
-/// The text behind the header, cut at line ends.
-fn cut(text: &[u8], start: usize) -> Vec<std::ops::Range<usize>> {
-    let mut pieces = Vec::new();
-    let mut first = start;
-    while first < text.len() {
-        let end = match text.get(first + PIECE..) {
-            Some(rest) => memchr::memchr(b'\n', rest).map_or(text.len(), |k| first + PIECE + k + 1),
-            None => text.len(),
-        };
-        pieces.push(first..end);
-        first = end;
-    }
-    pieces
-}
+/// The entries of a piece up to its first fault, and the fault.
+type Parsed = (Piece, Option<Fault>);
 
-fn parse_pieces(text: &[u8], header: &Header, options: &ReadOptions) -> Result<Vec<Piece>, FormatError> {
-    let ranges = cut(text, header.data);
+fn parse_pieces(text: &Source, header: &Header, options: &ReadOptions) -> Result<Vec<Piece>, FormatError> {
+    let length = text.len() - header.data;
+    let pieces = PIECES_A_THREAD * rayon::current_num_threads();
+    let piece = length.div_ceil(pieces).next_multiple_of(BLOCK).min(LONGEST_PIECE);
+    let ranges: Vec<Range<usize>> = cut(header.data..text.len(), piece).collect();
     let done = AtomicU64::new(header.data as u64);
-    let parsed: Vec<(Piece, Option<Fault>)> = ranges
-        .par_iter()
-        .map(|range| {
-            let mean =
-                header.entries as u128 * range.len() as u128 / (text.len() - header.data).max(1) as u128;
-            let parsed = EntryParser::new(text, range.clone(), header).parse(mean as usize);
-            let bytes = done.fetch_add(range.len() as u64, Ordering::Relaxed) + range.len() as u64;
-            options.report(bytes, text.len() as u64);
-            parsed
-        })
-        .collect();
+    let report = |bytes: usize| {
+        let before = done.fetch_add(bytes as u64, Ordering::Relaxed);
+        options.report(before + bytes as u64, text.len() as u64);
+    };
+    // No piece behind a faulty one matters.
+    let first_faulty = AtomicUsize::new(usize::MAX);
+    let parse = |buffer: &mut Vec<u8>, (k, range): (usize, &Range<usize>)| -> Result<Parsed, FormatError> {
+        let mean = header.entries as u128 * range.len() as u128 / length.max(1) as u128;
+        let mut piece = Piece::with_room(mean as usize, header.field);
+        for block in cut(range.clone(), BLOCK) {
+            if k > first_faulty.load(Ordering::Relaxed) {
+                break;
+            }
+            let read = EntryParser::new(text, &block, header, buffer);
+            let fault = read.map(|mut parser| parser.parse_into(&mut piece).err());
+            if !matches!(fault, Ok(None)) {
+                first_faulty.fetch_min(k, Ordering::Relaxed);
+                return fault.map(|fault| (piece, fault));
+            }
+            report(block.len());
+        }
+        Ok((piece, None))
+    };
+    let parsed: Vec<_> = ranges.par_iter().enumerate().map_init(Vec::new, parse).collect();
+    check_pieces(text, header, &ranges, parsed)
+}
+
+/// Consecutive parts of a range.
+fn cut(range: Range<usize>, length: usize) -> impl Iterator<Item = Range<usize>> {
+    let end = range.end;
+    range.step_by(length.max(1)).map(move |start| start..end.min(start + length))
+}
+
+/// The pieces of the whole text; or its first fault, which may be one only in view of other pieces.
+fn check_pieces(
+    text: &Source,
+    header: &Header,
+    ranges: &[Range<usize>],
+    parsed: Vec<Result<Parsed, FormatError>>,
+) -> Result<Vec<Piece>, FormatError> {
     let mut pieces = Vec::with_capacity(parsed.len());
     let mut found = 0u64;
     let mut lower = None;
-    for ((piece, fault), range) in parsed.into_iter().zip(ranges) {
-        // A piece keeps what it read before its fault: something earlier in it may be wrong only in view of other pieces.
-        let rescan = || EntryParser::new(text, range.clone(), header);
+    for (parsed, range) in parsed.into_iter().zip(ranges) {
+        let (piece, fault) = parsed?;
+        let mut buffer = Vec::new();
         found += piece.rows.len() as u64;
-        let excess = (found > header.entries)
-            .then(|| rescan().entry_too_many(piece.rows.len() as u64 - (found - header.entries)));
-        let other_side = (lower.is_some() && piece.lower.is_some() && lower != piece.lower)
-            .then(|| rescan().first_off_diagonal());
+        let too_many = found.saturating_sub(header.entries);
+        let mut excess = None;
+        if too_many > 0 {
+            let parser = EntryParser::new(text, range, header, &mut buffer)?;
+            excess = Some(parser.entry_too_many(piece.rows.len() as u64 - too_many));
+        }
+        let mut other_side = None;
+        if lower.is_some() && piece.lower.is_some() && lower != piece.lower {
+            let parser = EntryParser::new(text, range, header, &mut buffer)?;
+            other_side = Some(parser.first_off_diagonal());
+        }
         let first = [fault, excess, other_side].into_iter().flatten().min_by_key(|fault| fault.at);
         if let Some(fault) = first {
             return Err(fault.locate(text));
@@ -140,9 +219,15 @@ fn parse_pieces(text: &[u8], header: &Header, options: &ReadOptions) -> Result<V
 }
 
 /// The text ended too early: a fault of its last line.
-fn too_few(text: &[u8], found: u64, declared: u64) -> FormatError {
-    let at = text.len() - usize::from(text.ends_with(b"\n"));
-    Fault { at, fault: LineFault::TooFew { found, declared } }.locate(text)
+fn too_few(text: &Source, found: u64, declared: u64) -> FormatError {
+    let last = text.len().saturating_sub(1);
+    match text.block(last..text.len(), &mut Vec::new()) {
+        Ok(end) => {
+            let at = if end == b"\n" { last } else { text.len() };
+            Fault { at, fault: LineFault::TooFew { found, declared } }.locate(text)
+        }
+        Err(error) => error,
+    }
 }
 
 /// A cursor over a piece of the text.
@@ -156,24 +241,18 @@ struct EntryParser<'a> {
 }
 
 impl<'a> EntryParser<'a> {
-    fn new(text: &'a [u8], range: std::ops::Range<usize>, header: &'a Header) -> Self {
-        EntryParser { piece: &text[range.clone()], start: range.start, at: 0, header }
+    /// At the lines that begin in a part of the text.
+    fn new(
+        text: &'a Source,
+        part: &Range<usize>,
+        header: &'a Header,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<Self, FormatError> {
+        let (start, piece) = text.lines(part.clone(), buffer)?;
+        Ok(EntryParser { piece, start, at: 0, header })
     }
 
-    /// All entries of the piece, of which there are `mean` if it is like the rest of the file; or those before its first
-    /// fault, and the fault.
-    fn parse(mut self, mean: usize) -> (Piece, Option<Fault>) {
-        let mut piece = Piece::default();
-        let room = mean + mean / 16 + 8;
-        piece.rows.reserve(room);
-        piece.columns.reserve(room);
-        if self.header.field != Field::Pattern {
-            piece.values.reserve(room);
-        }
-        let fault = self.parse_into(&mut piece).err();
-        (piece, fault)
-    }
-
+    /// All entries; or those before the first fault, and the fault.
     fn parse_into(&mut self, piece: &mut Piece) -> Result<(), Fault> {
         let field = self.header.field;
         while let Some(line) = self.next_line() {
@@ -251,7 +330,7 @@ impl<'a> EntryParser<'a> {
         Ok((index - 1) as u32)
     }
 
-    #[inline]
+    #[inline(always)]
     fn value(&mut self) -> Result<f64, Fault> {
         self.skip_blanks();
         let rest = &self.piece[self.at..];
@@ -260,7 +339,7 @@ impl<'a> EntryParser<'a> {
             (value, length) = fortran(rest).unwrap_or((f64::NAN, 0));
         }
         let integer = self.header.field == Field::Integer;
-        if !value.is_finite() || (integer && value.fract() != 0.0) {
+        if !value.is_finite() || (integer && has_fraction(value)) {
             let field = if integer { "integer" } else { "real" };
             return Err(self.fault(self.at, LineFault::Value { field }));
         }
@@ -325,6 +404,12 @@ impl<'a> EntryParser<'a> {
     }
 }
 
+/// Not inlined: a processor without an instruction for it calls a function, and would do so for real numbers too.
+#[inline(never)]
+fn has_fraction(value: f64) -> bool {
+    value.fract() != 0.0
+}
+
 /// A number with Fortran's exponent letter, `1.5D-3`: its value and its length.
 #[cold]
 fn fortran(text: &[u8]) -> Option<(f64, usize)> {
@@ -374,12 +459,17 @@ unsafe impl Entries<f64> for Listed {
 
 /// A vector from the text of a Matrix Market file: an array of one column, or a sparse matrix of one column.
 pub fn parse_vector(text: &[u8], options: &ReadOptions) -> Result<Vec<f64>, FormatError> {
-    let header = Header::parse(text)?;
+    read_vector(&text.into(), options)
+}
+
+/// A vector from text that may be in a file.
+pub(crate) fn read_vector(text: &Source, options: &ReadOptions) -> Result<Vec<f64>, FormatError> {
+    let header = read_header(text)?;
     if header.ncols != 1 {
         return Err(FormatError::WrongObject { found: "a matrix of several columns", wanted: "a vector" });
     }
     if header.layout == Layout::Coordinate {
-        let a = parse_matrix(text, options)?;
+        let a = read_matrix(text, options)?;
         return Ok((0..a.nrows()).map(|i| a.row(i).1.first().copied().unwrap_or(0.0)).collect());
     }
     let declared = header.entries;
@@ -392,7 +482,9 @@ pub fn parse_vector(text: &[u8], options: &ReadOptions) -> Result<Vec<f64>, Form
         let what = "a symmetric array";
         return Err(FormatError::WrongObject { found: what, wanted: "a vector" });
     }
-    let mut parser = EntryParser::new(text, header.data..text.len(), &header);
+    let mut buffer = Vec::new();
+    let piece = text.block(header.data..text.len(), &mut buffer)?;
+    let mut parser = EntryParser { piece, start: header.data, at: 0, header: &header };
     let mut values = Vec::with_capacity(declared as usize);
     while let Some(line) = parser.next_line() {
         if values.len() as u64 == declared {
