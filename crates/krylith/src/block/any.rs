@@ -57,7 +57,7 @@ pub struct BlockMatrix(Matrices);
 /// A block preconditioner of a size chosen at run time: [`BlockFactor`] for a [`BlockMatrix`].
 #[derive(Debug)]
 pub struct BlockPreconditioner {
-    /// Diagonal entries of A are multiplied by one more than this; `refactor` uses what stands here.
+    /// The diagonal of A is enlarged by this multiple of the size of its rows; `refactor` uses what stands here.
     pub shift: f64,
     factor: Factors,
 }

@@ -9,8 +9,8 @@
 //!
 //! Where all blocks are full these are the scalar factors up to rounding; the module's head says why.
 //!
-//! Before a factorization the entries on the (scalar) diagonal of A are multiplied by 1 + shift: a large enough shift lets IC(0) of
-//! any symmetric positive definite matrix exist.
+//! Before a factorization the entries on the (scalar) diagonal of A are enlarged by a multiple of the size of their rows, as those of
+//! scalar factors are (see `precond::form`): a large enough shift lets a factor of any matrix exist.
 //!
 //! Breakdown: a diagonal block that is not positive definite (IC(0)), or singular (the others). It is told by the scalar row at
 //! which the elimination within the block stops and the pivot there; the smallest such row on any plan, because nothing before
@@ -28,7 +28,7 @@ use crate::error::{BackendError, MatrixError, SetupError};
 use crate::huge;
 use crate::matrix::{Pattern, Triangle};
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
-use crate::precond::require_pattern;
+use crate::precond::{Kind, require_pattern};
 use crate::schedule::{Plan, PlanScratch, Schedule};
 use crate::space::{Threads, require_same};
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub struct BlockRecipe {
     pub kind: BlockKind,
     /// How sweeps and factorization are divided.
     pub schedule: Schedule,
-    /// Diagonal entries are multiplied by one more than this.
+    /// The diagonal of A is enlarged by this multiple of the size of its rows.
     pub shift: f64,
 }
 
@@ -84,7 +84,7 @@ struct Triangles {
 /// The factor.
 #[derive(Debug)]
 pub struct BlockFactor<const B: usize> {
-    /// Diagonal entries of A are multiplied by one more than this; `refactor` uses what stands here.
+    /// The diagonal of A is enlarged by this multiple of the size of its rows; `refactor` uses what stands here.
     pub shift: f64,
     kind: BlockKind,
     triangles: Arc<Triangles>,
@@ -204,7 +204,8 @@ impl<const B: usize> Preconditioner<Threads<f64>, Bsr<B>> for BlockFactor<B> {
             l: self.lower.as_mut_ptr(),
             inverse: self.inverse.as_mut_ptr(),
             u: self.upper.as_mut_ptr(),
-            scale: 1.0 + self.shift,
+            kind: if kind == BlockKind::Ic0 { Kind::Cholesky } else { Kind::Lu },
+            shift: self.shift,
         };
         space.team().run(|member| {
             let f: &Making<'_> = &f;

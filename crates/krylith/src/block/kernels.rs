@@ -14,7 +14,7 @@
 use super::dense::{Block, Breakdown, invert_definite, invert_general};
 use super::lanes::{Lanes, Plain};
 use crate::matrix::Pattern;
-use crate::precond::form::SMALLEST_PIVOT;
+use crate::precond::form::{self, Kind, SMALLEST_PIVOT};
 use std::ops::Range;
 
 /// Defines a kernel for each instruction set and a function that chooses.
@@ -79,8 +79,10 @@ pub(super) struct Making<'a> {
     pub(super) l: *mut f64,
     pub(super) inverse: *mut f64,
     pub(super) u: *mut f64,
-    /// What diagonal entries of A are multiplied with.
-    pub(super) scale: f64,
+    /// Cholesky for IC(0), LU for the others: how rows are measured and shifted.
+    pub(super) kind: Kind,
+    /// Diagonal entries of A are enlarged by this multiple of the size of their rows.
+    pub(super) shift: f64,
 }
 
 /// A vector that members of a team write at places that are kept apart.
@@ -291,7 +293,7 @@ unsafe fn product<L: Lanes, const B: usize>(a: *const f64, x: *const f64) -> [L:
     }
 }
 
-/// The diagonal block of row i of A, its diagonal scaled.
+/// The diagonal block of row i of A, its diagonal shifted.
 #[inline(always)]
 unsafe fn diagonal<L: Lanes, const B: usize>(f: &Making<'_>, i: usize) -> [L::Pack; B] {
     let place = diagonal_place::<B>(f, i);
@@ -301,7 +303,11 @@ unsafe fn diagonal<L: Lanes, const B: usize>(f: &Making<'_>, i: usize) -> [L::Pa
             // SAFETY: the diagonal block of A stands there.
             block[r][s] = unsafe { *f.a.values.add(place + r * B + s) };
         }
-        block[r][r] *= f.scale;
+        if f.shift != 0.0 {
+            // SAFETY: row i of A stands there.
+            let size = form::size(f.kind, block[r][r], unsafe { largest_in_row::<B>(f, i, r) });
+            block[r][r] = form::shifted(f.kind, block[r][r], f.shift, size);
+        }
     }
     // SAFETY: a block.
     unsafe { load_block::<L, B>(address(&block)) }
@@ -312,6 +318,22 @@ unsafe fn diagonal<L: Lanes, const B: usize>(f: &Making<'_>, i: usize) -> [L::Pa
 fn diagonal_place<const B: usize>(f: &Making<'_>, i: usize) -> usize {
     let before = f.a.pattern.row(i).partition_point(|&j| (j as usize) < i);
     (f.a.pattern.row_ptr()[i] + before) * B * B
+}
+
+/// The largest entry of row r of block row i of A.
+///
+/// # Safety
+/// As the module says.
+#[cold]
+unsafe fn largest_in_row<const B: usize>(f: &Making<'_>, i: usize, r: usize) -> f64 {
+    let mut largest = 0.0;
+    for k in f.a.pattern.row_range(i) {
+        for s in 0..B {
+            // SAFETY: block k of A stands there.
+            largest = f64::max(largest, unsafe { *f.a.values.add(k * B * B + r * B + s) }.abs());
+        }
+    }
+    largest
 }
 
 /// The largest entry of the diagonal block of A.
@@ -501,7 +523,8 @@ mod tests {
             l: l.as_mut_ptr(),
             inverse: inverse.as_mut_ptr(),
             u: u.as_mut_ptr(),
-            scale: 1.25,
+            kind: if kind == BlockKind::Ic0 { Kind::Cholesky } else { Kind::Lu },
+            shift: 0.25,
         };
         // SAFETY: all rows in order; vectors and values of the pattern's lengths.
         unsafe {

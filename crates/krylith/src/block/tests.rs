@@ -380,8 +380,9 @@ fn of_several_bad_blocks_the_smallest_row_is_told() {
     assert_eq!(error, Err(SetupError::MissingDiagonal { row: 2 }));
 }
 
+/// Where the diagonal is positive and the largest entry of its row, a shift multiplies it.
 #[test]
-fn a_shift_multiplies_the_diagonal() {
+fn a_shift_multiplies_a_large_diagonal() {
     let space = Threads::new(2);
     let a = problem("elasticity2d:9");
     let [shifted, a] = [shifted(&a, 0.25), a].map(|a| Bsr::<2>::new(&space, &a).unwrap());

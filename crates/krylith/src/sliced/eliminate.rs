@@ -83,6 +83,8 @@ unsafe fn begin<L: Lanes, S: Access>(task: &Task<'_>, f: ValuesMut<S>, s: usize)
         embed::<L, S>(&q.lower, a.lower, &p.lower, f.lower, s, &mut largest);
         if form.computes_both() {
             embed::<L, S>(&q.upper, a.upper, &p.upper, f.upper, s, &mut largest);
+        } else if diagonal.iter().any(|&d| d <= 0.0) {
+            measure(&q.upper, a.upper, s, &mut largest);
         }
         let size = std::array::from_fn(|l| {
             form::size(form.kind, diagonal[l], f64::max(largest[l], diagonal[l].abs()))
@@ -121,6 +123,21 @@ unsafe fn embed<L: Lanes, S: Access>(
                     largest[l] = if value[l].abs() > largest[l] { value[l].abs() } else { largest[l] };
                 }
             }
+        }
+    }
+}
+
+/// The largest entries of the strips of a slice, where the sizes of rows depend on them.
+///
+/// # Safety
+/// As `kernels` says.
+#[cold]
+unsafe fn measure(of_a: &Strips, a: *const f64, s: usize, largest: &mut [f64; LANES]) {
+    for k in of_a.of(s) {
+        // SAFETY: a strip of the pattern, with eight values.
+        let value = unsafe { a.add(k * LANES).cast::<[f64; LANES]>().read_unaligned() };
+        for l in 0..LANES {
+            largest[l] = f64::max(largest[l], value[l].abs());
         }
     }
 }

@@ -1,10 +1,11 @@
 //! ICT: M = (I + L) D (I + L)ᵀ ≈ A, symmetric positive definite, column by column, without small entries.
 //!
-//! Column j; w holds the column of A from the diagonal down, with aⱼⱼ (1 + shift) on it:
+//! Column j; w holds the column of A from the diagonal down, with aⱼⱼ + shift · sizeⱼ on it, where sizeⱼ = aⱼⱼ if that is positive
+//! and the largest entry of the column otherwise (see `form`):
 //!
 //!   1. for k < j with lⱼₖ:  wᵢ −= lᵢₖ (dₖ lⱼₖ) for i ≥ j
 //!   2. dⱼ = wⱼ, which must be positive
-//!   3. wᵢ is dropped if |sᵢ wᵢ sⱼ| ≤ τ ‖S A S eⱼ‖₂, where S = diag(A)^(−1/2); of the rest the p largest |sᵢ wᵢ| are kept
+//!   3. wᵢ is dropped if |sᵢ wᵢ sⱼ| ≤ τ ‖S A S eⱼ‖₂, where S = diag(size)^(−1/2); of the rest the p largest |sᵢ wᵢ| are kept
 //!   4. lᵢⱼ = wᵢ / dⱼ
 //!
 //! What is small is measured in the matrix scaled to a unit diagonal, so that scaling A symmetrically scales M and nothing else.
@@ -24,6 +25,7 @@ use super::select::{Entry, keep_largest};
 use super::{Repairs, Triangles};
 use crate::error::SetupError;
 use crate::matrix::CsrRef;
+use crate::precond::form::{self, Kind};
 use crate::scalar::Real;
 
 /// What [`ict`] drops, and what it may take.
@@ -33,7 +35,7 @@ pub struct IctOptions {
     pub tau: f64,
     /// Entries that a column of L may have; `None` for any number.
     pub p: Option<usize>,
-    /// The diagonal of A is multiplied by 1 + shift.
+    /// The diagonal of A is enlarged by this multiple of the size of its rows: where it is positive, it is multiplied by 1 + shift.
     pub shift: f64,
     /// Bytes that the factor may take: both triangles and the diagonal.
     pub max_bytes: u64,
@@ -71,9 +73,9 @@ struct Columns<'a, T> {
     a: CsrRef<'a, T>,
     tau: T,
     p: usize,
-    shift: T,
+    shift: f64,
     budget: Budget,
-    /// aᵢᵢ^(−1/2).
+    /// sizeᵢ^(−1/2).
     scale: Vec<T>,
     /// The columns of L, which are the rows of U.
     rows: Rows<T>,
@@ -96,14 +98,13 @@ impl<'a, T: Real> Columns<'a, T> {
         let mut scale = Vec::with_capacity(n);
         for row in 0..n {
             let d = a.find(row, row).ok_or(SetupError::MissingDiagonal { row })?;
-            // A diagonal that is not positive gives a bad pivot in its row, if none comes before it.
-            scale.push(if d > T::ZERO { T::ONE / d.sqrt() } else { T::ONE });
+            scale.push(T::ONE / size(a, row, d).sqrt());
         }
         Ok(Columns {
             a,
             tau: T::from_f64(options.tau.max(0.0)),
             p: options.p.unwrap_or(n),
-            shift: T::from_f64(options.shift),
+            shift: options.shift,
             budget,
             scale,
             rows: Rows::new(n),
@@ -127,7 +128,8 @@ impl<'a, T: Real> Columns<'a, T> {
         self.below.clear();
         for (&i, &v) in columns.iter().zip(values).filter(|&(&i, _)| i as usize >= j) {
             if i as usize == j {
-                self.w[j] = v * (T::ONE + self.shift);
+                let size = size(self.a, j, v).to_f64();
+                self.w[j] = T::from_f64(form::shifted(Kind::Cholesky, v.to_f64(), self.shift, size));
             } else {
                 self.insert(i, v);
             }
@@ -205,6 +207,15 @@ impl<'a, T: Real> Columns<'a, T> {
         self.wait(j as u32, range.start, range.end);
         Ok(())
     }
+}
+
+/// What the pivot of a row is measured against: its diagonal entry, if that is positive.
+fn size<T: Real>(a: CsrRef<'_, T>, row: usize, diagonal: T) -> T {
+    if diagonal > T::ZERO && diagonal.is_finite() {
+        return diagonal;
+    }
+    let largest = norm::max(a.row(row).1.iter().copied());
+    T::from_f64(form::size(Kind::Cholesky, diagonal.to_f64(), largest.to_f64()))
 }
 
 fn bad<T: Real>(row: usize, value: T) -> SetupError {
