@@ -20,10 +20,10 @@ mod spy;
 
 use args::{Arguments, Command};
 use clap::Parser;
+use krylith::space::most_threads;
 use report::{complain, printed};
 use std::error::Error;
 use std::io::Write;
-use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 /// Any error: what the user did or gave.
@@ -52,9 +52,9 @@ fn answer(reply: &clap::Error) -> Result<ExitCode, Failure> {
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let threads = arguments.threads.map(|asked| asked.min(most_threads()));
-    if let Some(threads) = threads {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.get());
+    if let Some(threads) = arguments.threads {
+        let threads = threads.get().min(most_threads());
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
         pool.build_global().map_err(|error| {
             format!("{threads} threads cannot be started: {error}; ask for fewer with --threads")
         })?;
@@ -64,16 +64,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Info(options) => info::run(options)?,
         Command::Spy(options) => spy::run(options)?,
         Command::Convert(options) => convert::run(options)?,
-        Command::Solve(options) => return solve::run(options, threads),
+        Command::Solve(options) => return solve::run(options, arguments.threads),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Eight threads, or four a core where that is more. Beyond this, threads only wait for each other, and thousands of them may
-/// be more than the system allows.
-fn most_threads() -> NonZeroUsize {
-    const AT_LEAST: NonZeroUsize = NonZeroUsize::new(8).unwrap();
-    const PER_CORE: NonZeroUsize = NonZeroUsize::new(4).unwrap();
-    std::thread::available_parallelism()
-        .map_or(AT_LEAST, |cores| cores.saturating_mul(PER_CORE).max(AT_LEAST))
 }

@@ -13,6 +13,7 @@ use krylith::matrix::Triangle;
 use krylith::observe::Iteration;
 use krylith::schedule::{Schedule, Wavefronts};
 use krylith::solver::{Layout, Match, Method, Precision, Prepared};
+use krylith::space::TeamStatistics;
 use krylith::{Csr, Outcome, Report, SetupError, SolveError, Solver, io};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -241,7 +242,7 @@ impl Done<'_> {
         if let Some(warning) = rhs.warning {
             line("warning", warning.into());
         }
-        line("method", format!("{} with {}, {} threads", r.solver, r.preconditioner, r.threads));
+        line("method", format!("{} with {}, {}", r.solver, r.preconditioner, threads(&r.team)));
         line("because", r.choice.clone());
         if !r.ordering.is_empty() {
             line("ordering", r.ordering.clone());
@@ -250,6 +251,9 @@ impl Done<'_> {
         if let Some([down, up]) = &r.schedule {
             line("sweeps", format!("down {down}"));
             line("", format!("up {up}"));
+        }
+        if let Some(share) = short_of_cores(&r.team) {
+            line("cores", share);
         }
         for step in &r.recovery {
             line("recovery", format!("{}; {}", step.failed, step.action));
@@ -283,4 +287,28 @@ impl Done<'_> {
         );
         text
     }
+}
+
+/// How many threads there are, and why not as many as were requested.
+fn threads(team: &TeamStatistics) -> String {
+    let started = match team.started {
+        1 => "1 thread".into(),
+        started => format!("{started} threads"),
+    };
+    match team.limit {
+        Some(limit) => format!("{started} of {} requested ({limit})", count(team.requested)),
+        None => started,
+    }
+}
+
+/// What part of the operations had fewer threads than the team has, where that is worth a line.
+fn short_of_cores(team: &TeamStatistics) -> Option<String> {
+    let share = team.operations_with_fewer as f64 / team.operations.max(1) as f64;
+    (share >= 0.01).then(|| {
+        let least = team.least_members;
+        format!(
+            "{:.0} % of the operations ran on fewer threads, at least {least}, beside other programs",
+            100.0 * share
+        )
+    })
 }

@@ -1,5 +1,6 @@
 //! What a solve did, what it reached and why it did it that way.
 
+use crate::space::TeamStatistics;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -95,8 +96,10 @@ pub struct Report {
     pub preconditioner: String,
     /// Why these were taken.
     pub choice: String,
-    /// Threads at work.
+    /// Threads of the team.
     pub threads: usize,
+    /// Why the team has that many, and how many of them ran the operations of the solve.
+    pub team: TeamStatistics,
     /// Iterations in all.
     pub iterations: usize,
     /// ‖b − A x‖₂ / ‖b‖₂, recomputed from A, x and b.

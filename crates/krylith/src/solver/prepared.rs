@@ -12,7 +12,7 @@ use crate::matrix::{Csr, Pattern, SeenValues};
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
 use crate::report::{Outcome, Recovery, Report, Seconds};
-use crate::space::{Threads, require_same};
+use crate::space::{Threads, cores, require_same};
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
@@ -80,10 +80,8 @@ impl Solver {
         self.validate()?;
         matrix.pattern().require_square().map_err(SetupError::from)?;
         require_same("A and the matrix of the preconditioner", &a.domain(), &matrix.ncols())?;
-        let space = match self.threads {
-            Some(threads) => Threads::new(threads),
-            None => Threads::all_cores(),
-        };
+        let threads = self.threads.unwrap_or_else(cores);
+        let space = Threads::for_rows(threads, matrix.nrows());
         let started = Instant::now();
         let scale = Magnitude::of_matrix(&space, matrix)?.exact_scale();
         let (method, wanted, choice) = self.choose(matrix);
@@ -173,6 +171,7 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
     ) -> Result<Report, SolveError> {
         let _span = tracing::info_span!("solve", rows = b.len()).entered();
         let started = Instant::now();
+        self.space.reset_statistics();
         self.refuse_stale(a)?;
         self.require_finite(a)?;
         require_same("x and the domain of A", &x.len(), &a.domain())?;
@@ -311,6 +310,7 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
             preconditioner: told.kind.to_string(),
             choice: self.choice.clone(),
             threads: self.space.threads(),
+            team: self.space.statistics(),
             iterations: certifier.iterations(),
             relative_residual: certifier.relative_residual(),
             backward_error,

@@ -8,6 +8,8 @@
 mod lanes;
 mod threads;
 
+pub(crate) use crate::team::cores;
+pub use crate::team::{TeamStatistics, ThreadLimit, most_threads};
 pub(crate) use lanes::{CHUNK, LANES, combine as combine_lanes, dot as dot_chunk, sum as sum_lanes};
 pub use threads::Threads;
 

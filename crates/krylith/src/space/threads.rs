@@ -6,7 +6,7 @@ use super::{Space, require_same};
 use crate::error::BackendError;
 use crate::matrix::Parts;
 use crate::scalar::Scalar;
-use crate::team::{Lease, Member, Team};
+use crate::team::{Lease, Member, Team, TeamStatistics, ThreadLimit, cores, limit_threads};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,8 +15,11 @@ const DOTS: usize = 64;
 
 /// The space of vectors on threads of this process.
 ///
-/// The threads belong to this space alone: they are hot while operations follow each other and parked otherwise. Two solves at
+/// The threads belong to this space alone: they are hot while operations follow each other and asleep otherwise. Two solves at
 /// the same time use a space each; sharing one is correct, but the second caller then works alone.
+///
+/// Beside other programs that use the cores, operations run on fewer threads for a while where that is faster. Results have the
+/// same bits on any number of threads; [`statistics`](Self::statistics) says how many there were.
 ///
 /// ```
 /// use krylith::space::{Space, Threads};
@@ -28,24 +31,63 @@ const DOTS: usize = 64;
 /// ```
 pub struct Threads<T = f64> {
     team: Lease,
+    requested: usize,
+    limit: Option<ThreadLimit>,
     /// Sums of chunks, pair after pair; sized when vectors are made.
     sums: Mutex<Vec<T>>,
 }
 
 impl<T: Scalar> Threads<T> {
-    /// A space with this many threads, the caller's included.
+    /// A space with this many threads, the caller's included; at most 4 per core, or 8 if that is more.
     pub fn new(threads: usize) -> Self {
-        Threads { team: Lease::new(threads), sums: Mutex::new(Vec::new()) }
+        Self::with_limit(threads, limit_threads(threads, None))
     }
 
-    /// A space with a thread a core.
+    /// A space for systems of this many rows: in addition at most one thread per 32 rows.
+    ///
+    /// ```
+    /// use krylith::space::{Threads, ThreadLimit};
+    /// let space = Threads::<f64>::for_rows(70_000, 40);
+    /// assert_eq!(space.threads(), 1);
+    /// assert_eq!(space.statistics().limit, Some(ThreadLimit::Rows));
+    /// ```
+    pub fn for_rows(threads: usize, rows: usize) -> Self {
+        Self::with_limit(threads, limit_threads(threads, Some(rows)))
+    }
+
+    /// A space with one thread per core.
     pub fn all_cores() -> Self {
-        Self::new(std::thread::available_parallelism().map_or(1, usize::from))
+        Self::new(cores())
     }
 
-    /// Threads at work, the caller's included.
+    fn with_limit(requested: usize, (size, limit): (usize, Option<ThreadLimit>)) -> Self {
+        let team = Lease::new(size);
+        let limit = if team.size() < size { Some(ThreadLimit::System) } else { limit };
+        Threads { team, requested, limit, sums: Mutex::new(Vec::new()) }
+    }
+
+    /// Threads that were started, the caller's included.
     pub fn threads(&self) -> usize {
         self.team.size()
+    }
+
+    /// How many threads there are, and how many of them ran the operations since the last reset.
+    pub fn statistics(&self) -> TeamStatistics {
+        let history = self.team.history();
+        TeamStatistics {
+            requested: self.requested,
+            started: self.team.size(),
+            limit: self.limit,
+            operations: history.operations(),
+            operations_with_fewer: history.with_fewer(),
+            least_members: history.least_members(),
+            shrinks: history.shrinks(),
+        }
+    }
+
+    /// Counts operations from zero, at the start of a solve.
+    pub fn reset_statistics(&self) {
+        self.team.history().reset();
     }
 
     pub(crate) fn team(&self) -> &Team {
