@@ -31,15 +31,10 @@ impl Magnitude {
         let first_bad = AtomicUsize::new(usize::MAX);
         space.team().run(|member| {
             let own = member.part(values.len(), GRAIN);
-            let (mut high, mut low) = (0u64, f64::INFINITY.to_bits());
-            for v in &values[own.clone()] {
-                let bits = v.abs().to_bits();
-                high = high.max(bits);
-                low = if bits == 0 { low } else { low.min(bits) };
-            }
-            largest.fetch_max(high, Ordering::Relaxed);
-            least.fetch_min(low, Ordering::Relaxed);
-            if high >= f64::INFINITY.to_bits()
+            let extremes = Extremes::of(&values[own.clone()]);
+            largest.fetch_max(extremes.largest.to_bits(), Ordering::Relaxed);
+            least.fetch_min(extremes.least.to_bits(), Ordering::Relaxed);
+            if !extremes.finite
                 && let Some(k) = values[own.clone()].iter().position(|v| !v.is_finite())
             {
                 first_bad.fetch_min(own.start + k, Ordering::Relaxed);
@@ -89,6 +84,39 @@ impl Magnitude {
     fn exponent_out_of_range(self) -> i32 {
         let exponent = if self.largest == 0.0 { 0 } else { exponent_of(self.largest) };
         if exponent.abs() <= RANGE { 0 } else { exponent.clamp(-LARGEST_SCALE, LARGEST_SCALE) }
+    }
+}
+
+/// The largest |v| and the least that is not 0; meaningless unless all are finite.
+struct Extremes {
+    largest: f64,
+    least: f64,
+    finite: bool,
+}
+
+impl Extremes {
+    /// In lanes of a form that vector instructions have.
+    fn of(values: &[f64]) -> Self {
+        const LANES: usize = 8;
+        let (mut high, mut low, mut zero) = ([0.0; LANES], [f64::INFINITY; LANES], [0.0; LANES]);
+        let mut add = |l: usize, v: f64| {
+            let size = v.abs();
+            let not_zero = if size == 0.0 { f64::INFINITY } else { size };
+            high[l] = if size > high[l] { size } else { high[l] };
+            low[l] = if not_zero < low[l] { not_zero } else { low[l] };
+            // 0 for finite numbers, NaN for others.
+            zero[l] += v * 0.0;
+        };
+        let (chunks, rest) = values.as_chunks::<LANES>();
+        for chunk in chunks {
+            (0..LANES).for_each(|l| add(l, chunk[l]));
+        }
+        rest.iter().for_each(|&v| add(0, v));
+        Extremes {
+            largest: high.into_iter().fold(0.0, f64::max),
+            least: low.into_iter().fold(f64::INFINITY, f64::min),
+            finite: zero.into_iter().sum::<f64>() == 0.0,
+        }
     }
 }
 
