@@ -194,7 +194,9 @@ fn a_team_shrinks_while_a_worker_has_no_core_and_grows_again() {
         run();
         assert!(Instant::now() < deadline, "{:?}", team.history());
     }
-    assert_eq!(run(), 1);
+    while run() > 1 {
+        assert!(Instant::now() < deadline, "{:?}", team.history());
+    }
     assert_eq!(team.history().least_members(), 1);
     assert!(team.history().with_fewer() > 0);
     blocked.store(false, Ordering::Relaxed);
@@ -205,22 +207,21 @@ fn a_team_shrinks_while_a_worker_has_no_core_and_grows_again() {
     assert_eq!((team.history().shrinks(), team.history().least_members()), (0, 2));
 }
 
-/// Of three workers one is blocked: the other two go on.
+/// Of three workers one is blocked: that one is sent away. Others may be too, where the machine has no core for them.
 #[test]
-fn only_the_worker_without_a_core_is_done_without() {
+fn the_worker_without_a_core_is_done_without() {
     let team = impatient(4);
     let deadline = Instant::now() + Duration::from_secs(60);
-    while team.history().shrinks() == 0 {
+    while !team.shared.slots[1].0.bench.is_taken() {
         team.run(|member| {
-            let name = std::thread::current().name().unwrap_or_default().to_string();
-            if name == "krylith-2" {
+            if std::thread::current().name() == Some("krylith-2") {
                 std::thread::sleep(Duration::from_millis(4));
             }
             member.barrier();
         });
         assert!(Instant::now() < deadline, "{:?}", team.history());
     }
-    assert!(team.shared.slots[1].0.bench.is_taken());
+    assert!(team.history().shrinks() > 0);
 }
 
 /// Members that sleep while they wait are woken by a failure, wherever they sleep.
