@@ -14,6 +14,30 @@ pub enum MatrixError {
         /// How many were asked for.
         count: u64,
     },
+    /// A row of more entries than there are columns.
+    #[error("row {row}: {length} entries are announced for {ncols} columns")]
+    RowTooLong {
+        /// The row (counted from 0).
+        row: usize,
+        /// Entries announced.
+        length: usize,
+        /// Columns.
+        ncols: usize,
+    },
+    /// No memory for what was asked for.
+    #[error("no memory for {bytes} bytes")]
+    OutOfMemory {
+        /// Bytes of the array, or of all arrays, that there is no memory for.
+        bytes: u64,
+    },
+    /// A plan for more threads than there can be.
+    #[error("{threads} threads; at most {most} can work together")]
+    TooManyThreads {
+        /// How many were asked for.
+        threads: usize,
+        /// At most so many.
+        most: usize,
+    },
     /// The row pointer does not have one entry more than there are rows.
     #[error("row_ptr has {found} entries; {expected} rows + 1 were expected", expected = .expected - 1)]
     RowPtrLength {

@@ -8,6 +8,8 @@
 //! [`enabled`]: https://docs.kernel.org/admin-guide/mm/transhuge.html
 #![allow(unsafe_code)]
 
+use crate::error::MatrixError;
+
 /// Arrays smaller than this stay as they are.
 const LEAST: usize = 4 << 20;
 
@@ -20,19 +22,22 @@ pub(crate) fn zeros<T: Copy + Zero>(n: usize) -> Vec<T> {
 
 /// `n` zeros as [`zeros`] gives them, or `None` if there is no memory for them.
 pub(crate) fn try_zeros<T: Copy + Zero>(n: usize) -> Option<Vec<T>> {
-    let layout = std::alloc::Layout::array::<T>(n).ok()?;
-    if layout.size() == 0 {
-        return Some(Vec::new());
-    }
-    // SAFETY: the layout is not of size 0.
-    let start = unsafe { std::alloc::alloc_zeroed(layout) }.cast::<T>();
-    if start.is_null() {
-        return None;
-    }
-    // SAFETY: allocated by the global allocator with the layout of `n` items, all of whose bits are zero: `T::ZERO`.
-    let mut x = unsafe { Vec::from_raw_parts(start, n, n) };
-    ask(&mut x);
-    Some(x)
+    has_room::<T>(n).then(|| zeros(n))
+}
+
+/// `n` zeros as [`zeros`] gives them, or an error if there is no memory for them.
+pub(crate) fn zeros_or_error<T: Copy + Zero>(n: usize) -> Result<Vec<T>, MatrixError> {
+    let bytes = (n as u64).saturating_mul(size_of::<T>() as u64);
+    try_zeros(n).ok_or(MatrixError::OutOfMemory { bytes })
+}
+
+/// Whether there is memory for `n` items: `vec!` ends the process if there is not.
+pub(crate) fn has_room<T>(n: usize) -> bool {
+    let mut items = Vec::<T>::new();
+    let granted = items.try_reserve_exact(n).is_ok();
+    // Otherwise the compiler may leave the allocation out, which nothing uses.
+    std::hint::black_box(&mut items);
+    granted
 }
 
 /// Numbers whose zero is all bits zero, so that the system's fresh pages need not be written.

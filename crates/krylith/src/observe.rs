@@ -41,9 +41,12 @@ pub struct History<R> {
 }
 
 impl<R> History<R> {
-    /// A history that takes this many iterations without allocating.
+    /// A history that takes this many iterations without allocating. If there is no memory for so many, it has room for none and
+    /// allocates as it grows.
     pub fn with_capacity(iterations: usize) -> Self {
-        History { residual_norms: Vec::with_capacity(iterations + 1) }
+        let mut residual_norms = Vec::new();
+        let _ = residual_norms.try_reserve_exact(iterations.saturating_add(1));
+        History { residual_norms }
     }
 }
 

@@ -55,7 +55,7 @@ impl<const B: usize> Bsr<B> {
     /// The blocks of a pattern, all zero.
     pub fn zeros(source: &Arc<Pattern>) -> Result<Self, MatrixError> {
         let pattern = Arc::new(block_pattern::<B>(source)?);
-        let values = huge::zeros(pattern.nnz() * B * B + SLACK);
+        let values = huge::zeros_or_error(pattern.nnz() * B * B + SLACK)?;
         Ok(Bsr { source: Arc::clone(source), pattern, values })
     }
 

@@ -15,6 +15,7 @@
 use super::hessenberg::{Column, Hessenberg};
 use super::{Status, judge};
 use crate::error::BackendError;
+use crate::huge;
 use crate::observe::{Iteration, Observer};
 use crate::scalar::{Real, Scalar};
 use crate::space::Space;
@@ -37,6 +38,13 @@ impl<S: Space> Arnoldi<S> {
     /// Room for a space of dimension m, at least 1.
     pub(super) fn new(space: &S, layout: &S::Layout, m: usize) -> Result<Self, BackendError> {
         let m = m.max(1);
+        // H, the only array that grows with the square of m.
+        let entries = m.checked_add(1).and_then(|k| k.checked_mul(m));
+        if !entries.is_some_and(|entries| huge::has_room::<S::Scalar>(entries / 2)) {
+            return Err(BackendError::Failed {
+                what: format!("no memory for a restart after {m} iterations"),
+            });
+        }
         Ok(Arnoldi {
             v: (0..=m).map(|_| space.zeros(layout)).collect::<Result<_, _>>()?,
             h: vec![S::Scalar::ZERO; m],

@@ -10,6 +10,7 @@
 
 use super::scatter::Scatter;
 use super::{Csr, Pattern};
+use crate::error::MatrixError;
 use crate::huge;
 use crate::scalar::Scalar;
 use rayon::prelude::*;
@@ -33,37 +34,37 @@ pub(crate) fn share(n: usize, k: usize, shares: usize) -> std::ops::Range<usize>
     bound(k)..bound(k + 1)
 }
 
-/// The entries as compressed rows, in the order in which they came within each row: (row_ptr, col_idx, values).
+/// row_ptr, col_idx, values.
+type ByRows<T> = (Vec<usize>, Vec<u32>, Vec<T>);
+
+/// The entries as compressed rows, in the order in which they came within each row.
 /// Every row index visited must be below `nrows`.
-fn distribute<T: Scalar>(nrows: usize, entries: &impl Entries<T>) -> (Vec<usize>, Vec<u32>, Vec<T>) {
+fn distribute<T: Scalar>(nrows: usize, entries: &impl Entries<T>) -> Result<ByRows<T>, MatrixError> {
     let nnz = entries.len();
     // A cursor a row and share: no more shares than keep the cursors below the size of the entries themselves.
     let shares = rayon::current_num_threads().min(nnz / nrows.max(1)).max(1);
     let mut cursors: Vec<Vec<usize>> = (0..shares)
         .into_par_iter()
         .map(|s| {
-            let mut count = vec![0usize; nrows];
-            huge::ask(&mut count);
+            let mut count = filled(0usize, nrows)?;
             entries.for_each(s, shares, |row, _, _| count[row as usize] += 1);
-            count
+            Ok(count)
         })
-        .collect();
-    let mut row_ptr = Vec::with_capacity(nrows + 1);
+        .collect::<Result<_, MatrixError>>()?;
+    let mut row_ptr = filled(0usize, nrows + 1)?;
     let mut position = 0;
     for row in 0..nrows {
-        row_ptr.push(position);
+        row_ptr[row] = position;
         for cursor in &mut cursors {
             let count = cursor[row];
             cursor[row] = position;
             position += count;
         }
     }
-    row_ptr.push(position);
+    row_ptr[nrows] = position;
     assert_eq!(position, nnz, "entries were visited differently than announced");
 
-    let (mut col_idx, mut values) = (vec![0u32; nnz], vec![T::ZERO; nnz]);
-    huge::ask(&mut col_idx);
-    huge::ask(&mut values);
+    let (mut col_idx, mut values) = (filled(0u32, nnz)?, filled(T::ZERO, nnz)?);
     let (columns, numbers) = (Scatter::new(&mut col_idx), Scatter::new(&mut values));
     cursors.par_iter_mut().enumerate().for_each(|(s, cursor)| {
         entries.for_each(s, shares, |row, column, value| {
@@ -78,13 +79,28 @@ fn distribute<T: Scalar>(nrows: usize, entries: &impl Entries<T>) -> (Vec<usize>
             }
         });
     });
-    (row_ptr, col_idx, values)
+    Ok((row_ptr, col_idx, values))
 }
 
 /// A matrix from entries in any order; duplicates are summed. Indices must be within the dimensions.
-pub(crate) fn assemble<T: Scalar>(nrows: usize, ncols: usize, entries: &impl Entries<T>) -> Csr<T> {
-    let (row_ptr, col_idx, values) = distribute(nrows, entries);
-    sort_and_sum(nrows, ncols, row_ptr, col_idx, values)
+pub(crate) fn assemble<T: Scalar>(
+    nrows: usize,
+    ncols: usize,
+    entries: &impl Entries<T>,
+) -> Result<Csr<T>, MatrixError> {
+    let (row_ptr, col_idx, values) = distribute(nrows, entries)?;
+    Ok(sort_and_sum(nrows, ncols, row_ptr, col_idx, values))
+}
+
+/// `n` times the same value on large pages, or an error if there is no memory for them. Of zeros no page is touched yet: the threads
+/// that fill an array are the first to write it.
+pub(crate) fn filled<T: Copy>(value: T, n: usize) -> Result<Vec<T>, MatrixError> {
+    if !huge::has_room::<T>(n) {
+        return Err(MatrixError::OutOfMemory { bytes: (n as u64).saturating_mul(size_of::<T>() as u64) });
+    }
+    let mut x = vec![value; n];
+    huge::ask(&mut x);
+    Ok(x)
 }
 
 /// Sorts the columns of each row and sums duplicates. The row pointer and the column range must be valid.

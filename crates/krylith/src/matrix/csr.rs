@@ -1,6 +1,6 @@
 //! Compressed sparse rows: the matrix that users hand over.
 
-use super::assemble::{ROWS_PER_TASK, Triplets, assemble, sort_and_sum};
+use super::assemble::{ROWS_PER_TASK, Triplets, assemble, filled, sort_and_sum};
 use super::pattern::{Order, check_columns, check_dimensions, check_rows};
 use super::version::Version;
 use super::{Pattern, Symmetry};
@@ -102,11 +102,11 @@ impl<T: Scalar> Csr<T> {
             let (row, column) = (rows[entry] as usize, columns[entry]);
             return Err(MatrixError::ColumnOutOfRange { row, column, ncols });
         }
-        Ok(assemble(nrows, ncols, &Triplets { rows, columns, values }))
+        assemble(nrows, ncols, &Triplets { rows, columns, values })
     }
 
     /// A matrix built row by row, in parallel: `length(i)` says how many entries row `i` has, `fill(i, columns, values)`
-    /// writes them. Columns out of order within a row or past `ncols` are an error.
+    /// writes them. More entries than columns, columns out of order within a row, or past `ncols`, are an error.
     ///
     /// ```
     /// use krylith::Csr;
@@ -136,14 +136,17 @@ impl<T: Scalar> Csr<T> {
         fill: impl Fn(usize, &mut [u32], &mut [T]) + Sync,
     ) -> Result<Self, MatrixError> {
         check_dimensions(nrows as u64, ncols as u64)?;
-        let mut row_ptr = vec![0usize; nrows + 1];
+        let mut row_ptr = filled(0usize, nrows + 1)?;
         row_ptr[1..].par_iter_mut().with_min_len(ROWS_PER_TASK).enumerate().for_each(|(i, p)| *p = length(i));
-        for i in 0..nrows {
-            row_ptr[i + 1] += row_ptr[i];
+        for row in 0..nrows {
+            let length = row_ptr[row + 1];
+            if length > ncols {
+                return Err(MatrixError::RowTooLong { row, length, ncols });
+            }
+            row_ptr[row + 1] = row_ptr[row].saturating_add(length);
         }
         let nnz = row_ptr[nrows];
-        // Zeroed pages come from the system untouched: the threads that fill a row are the first to write it.
-        let (mut col_idx, mut values) = (vec![0u32; nnz], vec![T::ZERO; nnz]);
+        let (mut col_idx, mut values) = (filled(0u32, nnz)?, filled(T::ZERO, nnz)?);
         fill_rows(&row_ptr, &mut col_idx, &mut values, &fill);
         check_columns(ncols, &row_ptr, &col_idx, Order::Strict)?;
         let pattern = Pattern::trusted(nrows, ncols, row_ptr, col_idx);

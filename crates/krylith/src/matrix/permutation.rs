@@ -26,7 +26,7 @@ impl Permutation {
         super::pattern::check_dimensions(old.len() as u64, 0)?;
         const UNSEEN: u32 = u32::MAX;
         // Only the last of 2³² positions equals the mark, and nothing is looked up after it.
-        let mut new = vec![UNSEEN; old.len()];
+        let mut new = super::assemble::filled(UNSEEN, old.len())?;
         for (position, &index) in old.iter().enumerate() {
             let fault = |why| MatrixError::NotAPermutation { position, index, why };
             let place = new.get_mut(index as usize).ok_or_else(|| fault("outside of the range"))?;
@@ -41,7 +41,9 @@ impl Permutation {
     /// The permutation that changes nothing.
     pub fn identity(n: usize) -> Result<Self, MatrixError> {
         super::pattern::check_dimensions(n as u64, 0)?;
-        Self::new((0..n).map(|i| i as u32).collect())
+        let mut old = super::assemble::filled(0u32, n)?;
+        old.iter_mut().zip(0..).for_each(|(old, i)| *old = i);
+        Self::new(old)
     }
 
     /// Number of indices.

@@ -134,7 +134,7 @@ impl<T: Scalar> Csr<T> {
         }
         let on_diagonal = (0..a.nrows()).into_par_iter().filter(|&i| a.find(i, i).is_some()).count();
         let len = 2 * a.nnz() - on_diagonal;
-        Ok(assemble(a.nrows(), a.ncols(), &Mirrored { a, mirror, len }))
+        assemble(a.nrows(), a.ncols(), &Mirrored { a, mirror, len })
     }
 }
 

@@ -26,8 +26,11 @@ unsafe impl<T: Scalar> Entries<T> for Exchanged<'_, T> {
 
 impl<T: Scalar> CsrRef<'_, T> {
     /// Aᵀ. Rows are visited in order, so the rows of the result come out sorted.
+    ///
+    /// # Panics
+    /// If there is no memory for it: 8 bytes a column, 12 an entry.
     pub fn transpose(&self) -> Csr<T> {
-        assemble(self.ncols(), self.nrows(), &Exchanged(*self))
+        assemble(self.ncols(), self.nrows(), &Exchanged(*self)).expect("memory for the transpose")
     }
 }
 

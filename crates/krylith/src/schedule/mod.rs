@@ -6,7 +6,7 @@ mod plan;
 mod slices;
 mod wavefront;
 
-pub(crate) use plan::PlanScratch;
 pub use plan::{Plan, Schedule};
+pub(crate) use plan::{PlanScratch, require_threads};
 pub(crate) use slices::SlicePlan;
 pub use wavefront::Wavefronts;

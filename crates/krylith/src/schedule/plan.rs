@@ -126,6 +126,18 @@ impl PlanScratch {
     }
 }
 
+/// The most threads of a team that a plan is made for.
+const MOST_THREADS: usize = 1 << 16;
+
+/// An error if no team can have so many threads.
+pub(crate) fn require_threads(threads: usize) -> Result<(), MatrixError> {
+    if threads <= MOST_THREADS {
+        Ok(())
+    } else {
+        Err(MatrixError::TooManyThreads { threads, most: MOST_THREADS })
+    }
+}
+
 impl Plan {
     /// A plan for a team of `threads`. Entries of the other triangle and the diagonal do not count.
     pub fn new(
@@ -135,6 +147,7 @@ impl Plan {
         schedule: Schedule,
     ) -> Result<Self, MatrixError> {
         pattern.require_square()?;
+        require_threads(threads)?;
         let rows = Rows { n: pattern.nrows(), triangle };
         let plan = |form, why| Ok(Plan { id: PlanId::new(), rows, threads, form, why });
         if threads <= 1 {

@@ -18,7 +18,7 @@ use crate::lanes::Stored;
 use crate::matrix::Triangle;
 use crate::operator::LinearOperator;
 use crate::precond::{Form, Kind};
-use crate::schedule::{PlanScratch, Schedule, SlicePlan};
+use crate::schedule::{PlanScratch, Schedule, SlicePlan, require_threads};
 use crate::space::{Threads, require_same};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -54,6 +54,7 @@ impl<S: Stored> SlicedFactor<S> {
         threads: usize,
         schedule: Schedule,
     ) -> Result<Self, SetupError> {
+        require_threads(threads)?;
         if form.kind == Kind::Cholesky && !pattern.is_symmetric() {
             return Err(SetupError::PatternNotSymmetric);
         }

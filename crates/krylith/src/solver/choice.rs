@@ -40,7 +40,7 @@ impl Method {
         let small = match self {
             Method::Gmres(m) | Method::Fgmres(m) => {
                 let m = m as u64;
-                m.saturating_mul(m.saturating_add(1)) / 2 + 7 * m
+                (m.saturating_mul(m.saturating_add(1)) / 2).saturating_add(m.saturating_mul(7))
             }
             _ => 0,
         };

@@ -293,7 +293,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
         let schedule = Some([down.why().to_owned(), up.why().to_owned()]);
         let m = Factor::new(f);
         let workspace = Workspace::new(method, System { space, a: site.a, m: &m })?;
-        let vectors = method.workspace_bytes(matrix.nrows()) as usize + 24 * matrix.nrows();
+        let vectors = (method.workspace_bytes(matrix.nrows()) as usize).saturating_add(24 * matrix.nrows());
         let (predicted, held) = (predicted.unwrap_or(bytes) + vectors, bytes + vectors);
         let told =
             Told { kind, nnz, bytes, shift, schedule, layout, ordering: String::new(), predicted, held };
@@ -304,7 +304,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
     pub(super) fn without(space: &Space, a: &A, method: Method) -> Result<(Self, Told), SolveError> {
         let m = Factor::new(Identity::new(a.domain()));
         let workspace = Workspace::new(method, System { space, a, m: &m })?;
-        let bytes = method.workspace_bytes(a.domain()) as usize + 16 * a.domain();
+        let bytes = (method.workspace_bytes(a.domain()) as usize).saturating_add(16 * a.domain());
         let told = Told {
             kind: Preconditioning::None,
             nnz: 0,
@@ -338,7 +338,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
         let (bytes, m) = (f.bytes(), Factor::new(f));
         let workspace = Workspace::new(site.method, System { space, a: site.a, m: &m })?;
         let n = matrix.nrows();
-        let vectors = site.method.workspace_bytes(n) as usize + 16 * n;
+        let vectors = (site.method.workspace_bytes(n) as usize).saturating_add(16 * n);
         let told = Told {
             kind,
             nnz: n,

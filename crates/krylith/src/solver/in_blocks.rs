@@ -74,7 +74,7 @@ impl Blocks {
         let shift = log.factor(options.recover, kind, 0.0, |shift| refactor(&mut m, space, &a, shift))?;
         let workspace = Workspace::new(method, System { space, a: &a, m: &m })?;
         let n = matrix.nrows();
-        let vectors = method.workspace_bytes(n) as usize + 24 * n;
+        let vectors = (method.workspace_bytes(n) as usize).saturating_add(24 * n);
         let (down, up) = m.plans();
         let told = Told {
             kind,

@@ -87,9 +87,10 @@ impl Memory {
     /// What the method stores, a copy of b and the recomputed residual; b and x reordered if rows are, a vector between the
     /// sweeps if not.
     pub fn vectors(&self, method: Method) -> usize {
-        match self.positions {
-            Some(positions) => method.workspace_bytes(positions) as usize + 16 * positions + 16 * self.rows,
-            None => method.workspace_bytes(self.rows) as usize + 24 * self.rows,
-        }
+        let (length, others) = match self.positions {
+            Some(positions) => (positions, 16 * positions + 16 * self.rows),
+            None => (self.rows, 24 * self.rows),
+        };
+        (method.workspace_bytes(length) as usize).saturating_add(others)
     }
 }

@@ -48,7 +48,7 @@ impl StencilMatrix {
         }
         // A factor that still reads the old values keeps them.
         if self.is_constant() || Arc::get_mut(&mut self.values).is_none() {
-            self.values = Arc::new(self.room());
+            self.values = Arc::new(self.room()?);
         }
         if !complete && self.present.is_empty() {
             self.present = vec![0; self.layout.steps * self.stencil.len()];

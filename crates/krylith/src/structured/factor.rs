@@ -19,6 +19,7 @@ use crate::huge;
 use crate::lanes::{LANES, Stored};
 use crate::operator::LinearOperator;
 use crate::precond::{Form, Kind};
+use crate::schedule::require_threads;
 use crate::space::{Threads, require_same};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -105,14 +106,15 @@ impl<S: Stored> StencilFactor<S> {
     /// Room for the factor of a matrix on a stencil with `level` levels of fill, for a team of `threads`. Fill needs a matrix that
     /// has every entry of its stencil.
     pub fn new(a: &StencilMatrix, form: Form, level: usize, threads: usize) -> Result<Self, SetupError> {
+        require_threads(threads)?;
         let (stencil, layout) = (Self::plan(a, form, level)?, &a.layout);
         let steps = Steps::new(&stencil, form.update);
         let squared = a.dof * a.dof;
         let triangles = if Self::shares(a, &stencil, &steps) {
             Triangles::OfA(None)
         } else {
-            let room = |count: usize| huge::zeros(layout.steps * count * squared * LANES);
-            Triangles::Own { lower: room(stencil.lower().len()), upper: room(stencil.upper().len()) }
+            let room = |count: usize| huge::zeros_or_error(layout.steps * count * squared * LANES);
+            Triangles::Own { lower: room(stencil.lower().len())?, upper: room(stencil.upper().len())? }
         };
         let place = |side: &[Offset], o: &Offset| side.iter().position(|known| known == o);
         Ok(StencilFactor {
@@ -123,7 +125,7 @@ impl<S: Stored> StencilFactor<S> {
             below: Reaches::new(layout, stencil.lower()),
             above: Reaches::new(layout, stencil.upper()),
             pipeline: Pipeline::new(layout, &stencil),
-            inverse: huge::zeros(layout.steps * squared * LANES),
+            inverse: huge::zeros_or_error(layout.steps * squared * LANES)?,
             layout: Arc::clone(layout),
             a_stencil: a.stencil.clone(),
             dof: a.dof,

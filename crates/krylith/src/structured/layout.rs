@@ -21,6 +21,7 @@
 use super::grid::Grid;
 use super::mapping::Mapping;
 use super::stencil::{Offset, Stencil};
+use crate::huge;
 use crate::lanes::LANES;
 use std::ops::Range;
 
@@ -94,7 +95,7 @@ pub enum LayoutError {
         /// How far.
         reach: usize,
     },
-    /// The places of points and padding cannot be counted.
+    /// The places of points and padding cannot be counted, or there is no memory for a byte each.
     #[error("the grid is too large to be laid out")]
     TooLarge,
 }
@@ -132,7 +133,7 @@ impl Layout {
             steps,
             groups,
             gap,
-            real: vec![0; steps],
+            real: huge::try_zeros(steps).ok_or(LayoutError::TooLarge)?,
             cuts: Vec::new(),
         };
         layout.cuts =
@@ -352,7 +353,9 @@ mod tests {
             .into_iter()
             .enumerate()
         {
-            for stencil in [Stencil::star(3, 1), Stencil::cube(3, 1), Stencil::diamond(3, 2)] {
+            for stencil in
+                [Stencil::star(3, 1).unwrap(), Stencil::cube(3, 1).unwrap(), Stencil::diamond(3, 2).unwrap()]
+            {
                 all.push((Layout::new(Grid::new(&n).unwrap(), &[&stencil], dof + 1).unwrap(), stencil));
             }
         }

@@ -30,9 +30,10 @@ impl Mapping {
     ///
     /// ```
     /// use krylith::structured::{Mapping, Stencil};
-    /// assert_eq!(Mapping::new(&Stencil::star(3, 1)), Mapping { y: 1, z: 1 });
-    /// assert_eq!(Mapping::new(&Stencil::filled_star(3)), Mapping { y: 2, z: 3 });
-    /// assert_eq!(Mapping::new(&Stencil::cube(3, 1)), Mapping { y: 2, z: 4 });
+    /// assert_eq!(Mapping::new(&Stencil::star(3, 1)?), Mapping { y: 1, z: 1 });
+    /// assert_eq!(Mapping::new(&Stencil::filled_star(3)?), Mapping { y: 2, z: 3 });
+    /// assert_eq!(Mapping::new(&Stencil::cube(3, 1)?), Mapping { y: 2, z: 4 });
+    /// # Ok::<(), krylith::structured::StencilError>(())
     /// ```
     pub fn new(stencil: &Stencil) -> Self {
         let turned = stencil.upper().iter().map(|o| o.map(|c| -c));
@@ -62,7 +63,9 @@ mod tests {
     fn every_lower_neighbour_has_a_smaller_level() {
         let odd =
             Stencil::new(vec![[0; 3], [5, -2, 0], [-1, 0, 0], [7, 3, -2], [1, 0, 0], [-4, 1, 0]]).unwrap();
-        for stencil in [Stencil::star(3, 2), Stencil::diamond(3, 2), Stencil::cube(3, 2), odd] {
+        for stencil in
+            [Stencil::star(3, 2).unwrap(), Stencil::diamond(3, 2).unwrap(), Stencil::cube(3, 2).unwrap(), odd]
+        {
             let m = Mapping::new(&stencil);
             let level = |o: &Offset| o[0] as i64 + m.y as i64 * o[1] as i64 + m.z as i64 * o[2] as i64;
             assert!(stencil.lower().iter().all(|o| level(o) < 0), "{stencil} {m:?}");
@@ -74,9 +77,9 @@ mod tests {
     #[test]
     fn counts_of_levels() {
         let grid = Grid::new(&[10, 10, 10]).unwrap();
-        assert_eq!(Mapping::new(&Stencil::star(3, 1)).levels(&grid), 3 * 10 - 2);
-        assert_eq!(Mapping::new(&Stencil::star(3, 2)).levels(&grid), 3 * 10 - 2);
-        assert_eq!(Mapping::new(&Stencil::filled_star(3)).levels(&grid), 6 * 10 - 5);
-        assert_eq!(Mapping::new(&Stencil::cube(3, 1)).levels(&grid), 7 * 10 - 6);
+        assert_eq!(Mapping::new(&Stencil::star(3, 1).unwrap()).levels(&grid), 3 * 10 - 2);
+        assert_eq!(Mapping::new(&Stencil::star(3, 2).unwrap()).levels(&grid), 3 * 10 - 2);
+        assert_eq!(Mapping::new(&Stencil::filled_star(3).unwrap()).levels(&grid), 6 * 10 - 5);
+        assert_eq!(Mapping::new(&Stencil::cube(3, 1).unwrap()).levels(&grid), 7 * 10 - 6);
     }
 }

@@ -35,7 +35,7 @@ pub const MOST_UNKNOWNS: usize = 8;
 ///
 /// // Poisson's equation on a square.
 /// let space = Threads::new(2);
-/// let (grid, star) = (Grid::new(&[30, 20])?, Stencil::star(2, 1));
+/// let (grid, star) = (Grid::new(&[30, 20])?, Stencil::star(2, 1)?);
 /// let a = StencilMatrix::from_fn(&space, grid, &star, 1, |_point, offset, block| {
 ///     block[0] = if offset == [0, 0, 0] { 4.0 } else { -1.0 };
 /// })?;
@@ -130,7 +130,7 @@ impl StencilMatrix {
     ) -> Result<Self, SetupError> {
         let layout = Arc::new(Layout::new(grid, &[stencil], dof)?);
         let mut a = Self::zeros(&layout, stencil, dof)?;
-        let mut values = a.room();
+        let mut values = a.room()?;
         let parts = values.parts(dof);
         let units = layout.units();
         space.team().run(|member| {
@@ -169,6 +169,7 @@ impl StencilMatrix {
             true => Ok(()),
             false => Err(MatrixError::Length { what, found, expected }),
         };
+        require_unknowns(dof)?;
         length("arrays of a stencil", arrays.len(), stencil.len())?;
         for array in arrays {
             length("the array of an offset", array.len(), grid.points().saturating_mul(dof * dof))?;
@@ -236,9 +237,7 @@ impl StencilMatrix {
 
     /// No coefficients yet.
     pub(crate) fn zeros(layout: &Arc<Layout>, stencil: &Stencil, dof: usize) -> Result<Self, SetupError> {
-        if !(1..=MOST_UNKNOWNS).contains(&dof) {
-            return Err(MatrixError::BlockSize { size: dof }.into());
-        }
+        require_unknowns(dof)?;
         Ok(StencilMatrix {
             layout: Arc::clone(layout),
             stencil: stencil.clone(),
@@ -254,14 +253,15 @@ impl StencilMatrix {
         })
     }
 
-    pub(super) fn room(&self) -> Values {
+    /// Room for a number an entry.
+    pub(super) fn room(&self) -> Result<Values, MatrixError> {
         let squared = self.dof * self.dof;
-        let zeros = |count: usize| huge::zeros(self.layout.steps * count * squared * LANES);
-        Values::Full {
-            lower: zeros(self.stencil.lower().len()),
-            diagonal: zeros(1),
-            upper: zeros(self.stencil.upper().len()),
-        }
+        let zeros = |count: usize| huge::zeros_or_error(self.layout.steps * count * squared * LANES);
+        Ok(Values::Full {
+            lower: zeros(self.stencil.lower().len())?,
+            diagonal: zeros(1)?,
+            upper: zeros(self.stencil.upper().len())?,
+        })
     }
 
     /// The grid.
@@ -357,6 +357,10 @@ impl StencilMatrix {
         require_same("the vector and the rows", &rows, &(self.layout.grid.points() * self.dof))?;
         require_same("the vector and the layout", &positions, &self.positions())
     }
+}
+
+fn require_unknowns(dof: usize) -> Result<(), MatrixError> {
+    if (1..=MOST_UNKNOWNS).contains(&dof) { Ok(()) } else { Err(MatrixError::BlockSize { size: dof }) }
 }
 
 impl LinearOperator<Threads<f64>> for StencilMatrix {

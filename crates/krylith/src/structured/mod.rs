@@ -27,7 +27,7 @@
 //!
 //! // Diffusion in a box, faster along z in its upper half.
 //! let space = Threads::new(2);
-//! let (grid, star) = (Grid::new(&[40, 30, 20])?, Stencil::star(3, 1));
+//! let (grid, star) = (Grid::new(&[40, 30, 20])?, Stencil::star(3, 1)?);
 //! let along_z = |z: usize| if z < 10 { 1.0 } else { 5.0 };
 //! let a = StencilMatrix::from_fn(&space, grid, &star, 1, |[_, _, z], offset, block| {
 //!     block[0] = match offset {

@@ -149,7 +149,7 @@ impl Picture for Wavefronts {
 fn wavefronts() {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/wavefronts.svg");
     let size = (2 * MARGIN.0 as u32 + (EXTENTS[0] as i32 * CELL) as u32, (MARGIN.1 + 2 * PANEL + 36) as u32);
-    let picture = Wavefronts { panels: [Stencil::star(2, 1), Stencil::cube(2, 1)] };
+    let picture = Wavefronts { panels: [Stencil::star(2, 1).unwrap(), Stencil::cube(2, 1).unwrap()] };
     let folder = tempfile::tempdir().unwrap();
     let fresh = folder.path().join("wavefronts.svg");
     save(&fresh, size, &picture).unwrap();

@@ -45,6 +45,14 @@ pub enum StencilError {
         /// That offset.
         offset: Offset,
     },
+    /// A stencil by name of too many axes, or that reaches too far or not at all.
+    #[error("a stencil by name has 1 to 3 axes and reaches 1 to 3 points along them, not {dims} and {reach}")]
+    Shape {
+        /// Axes.
+        dims: usize,
+        /// Points along each of them.
+        reach: i32,
+    },
     /// More offsets than are allowed.
     #[error("{count} offsets; a stencil has at most {MOST_OFFSETS}")]
     TooMany {
@@ -88,39 +96,43 @@ impl Stencil {
     ///
     /// ```
     /// use krylith::structured::Stencil;
-    /// let star = Stencil::star(3, 1);
+    /// let star = Stencil::star(3, 1)?;
     /// assert_eq!((star.len(), star.lower().len(), star.to_string().as_str()), (7, 3, "Star-7P"));
+    /// assert!(Stencil::star(3, -1).is_err());
+    /// # Ok::<(), krylith::structured::StencilError>(())
     /// ```
-    pub fn star(dims: usize, reach: i32) -> Self {
+    pub fn star(dims: usize, reach: i32) -> Result<Self, StencilError> {
         Self::where_offset(dims, reach, |o| o.iter().filter(|&&c| c != 0).count() <= 1)
     }
 
-    /// |x| + |y| + |z| ≤ `reach`: with reach 2 in three dimensions Diamond-25P.
-    pub fn diamond(dims: usize, reach: i32) -> Self {
+    /// |x| + |y| + |z| ≤ `reach`, 1 to 3: with reach 2 in three dimensions Diamond-25P.
+    pub fn diamond(dims: usize, reach: i32) -> Result<Self, StencilError> {
         Self::where_offset(dims, reach, |o| o.iter().map(|c| c.abs()).sum::<i32>() <= reach)
     }
 
     /// What IC(1) makes of the star of reach 1, its neighbours joined by one lower and one upper step: Diamond-13P in three
     /// dimensions.
-    pub fn filled_star(dims: usize) -> Self {
-        Self::star(dims, 1).with_fill(1).expect("the point between is in the box of the two")
+    pub fn filled_star(dims: usize) -> Result<Self, StencilError> {
+        Ok(Self::star(dims, 1)?.with_fill(1).expect("the point between is in the box of the two"))
     }
 
-    /// All offsets up to `reach` along each axis: Box-9P, Box-27P.
-    pub fn cube(dims: usize, reach: i32) -> Self {
+    /// All offsets up to `reach`, 1 to 3, along each axis: Box-9P, Box-27P.
+    pub fn cube(dims: usize, reach: i32) -> Result<Self, StencilError> {
         Self::where_offset(dims, reach, |_| true)
     }
 
-    fn where_offset(dims: usize, reach: i32, has: impl Fn(&Offset) -> bool) -> Self {
-        let reach = reach.clamp(0, 3);
-        let along = |axis: usize| if axis < dims.min(3) { -reach..=reach } else { 0..=0 };
+    fn where_offset(dims: usize, reach: i32, has: impl Fn(&Offset) -> bool) -> Result<Self, StencilError> {
+        if !(1..=3).contains(&dims) || !(1..=3).contains(&reach) {
+            return Err(StencilError::Shape { dims, reach });
+        }
+        let along = |axis: usize| if axis < dims { -reach..=reach } else { 0..=0 };
         let mut offsets = Vec::new();
         for z in along(2) {
             for y in along(1) {
                 offsets.extend(along(0).map(|x| [x, y, z]).filter(|o| has(o)));
             }
         }
-        Self::new(offsets).expect("distinct offsets near the centre")
+        Self::new(offsets)
     }
 
     /// Offsets in the order of columns.
@@ -176,9 +188,10 @@ impl Stencil {
     ///
     /// ```
     /// use krylith::structured::Stencil;
-    /// assert!(Stencil::star(3, 1).keeps_off_diagonals());
-    /// assert!(!Stencil::star(3, 2).keeps_off_diagonals()); // (-2, 0, 0) + (1, 0, 0)
-    /// assert!(!Stencil::cube(2, 1).keeps_off_diagonals());
+    /// assert!(Stencil::star(3, 1)?.keeps_off_diagonals());
+    /// assert!(!Stencil::star(3, 2)?.keeps_off_diagonals()); // (-2, 0, 0) + (1, 0, 0)
+    /// assert!(!Stencil::cube(2, 1)?.keeps_off_diagonals());
+    /// # Ok::<(), krylith::structured::StencilError>(())
     /// ```
     pub fn keeps_off_diagonals(&self) -> bool {
         self.eliminations().iter().all(|step| step.target.is_none_or(|target| target == self.centre))
@@ -261,11 +274,12 @@ impl fmt::Display for Stencil {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (dims, count) = (self.dims(), self.len());
         let reach = self.reach().into_iter().max().unwrap_or(0) as i32;
+        let is = |other: Result<Self, StencilError>| other.is_ok_and(|other| *self == other);
         let name = match reach {
-            1..=3 if *self == Self::star(dims, reach) => "Star",
-            1..=3 if *self == Self::cube(dims, reach) => "Box",
-            2 if *self == Self::diamond(dims, 2) => "Diamond",
-            1 if *self == Self::filled_star(dims) => "Diamond",
+            _ if is(Self::star(dims, reach)) => "Star",
+            _ if is(Self::cube(dims, reach)) => "Box",
+            2 if is(Self::diamond(dims, 2)) => "Diamond",
+            1 if is(Self::filled_star(dims)) => "Diamond",
             _ => "Stencil",
         };
         write!(f, "{name}-{count}P")
@@ -279,14 +293,14 @@ mod tests {
     #[test]
     fn the_usual_stencils() {
         for (stencil, count, name) in [
-            (Stencil::star(1, 1), 3, "Star-3P"),
-            (Stencil::star(2, 1), 5, "Star-5P"),
-            (Stencil::star(3, 1), 7, "Star-7P"),
-            (Stencil::star(3, 2), 13, "Star-13P"),
-            (Stencil::filled_star(3), 13, "Diamond-13P"),
-            (Stencil::diamond(3, 2), 25, "Diamond-25P"),
-            (Stencil::cube(2, 1), 9, "Box-9P"),
-            (Stencil::cube(3, 1), 27, "Box-27P"),
+            (Stencil::star(1, 1).unwrap(), 3, "Star-3P"),
+            (Stencil::star(2, 1).unwrap(), 5, "Star-5P"),
+            (Stencil::star(3, 1).unwrap(), 7, "Star-7P"),
+            (Stencil::star(3, 2).unwrap(), 13, "Star-13P"),
+            (Stencil::filled_star(3).unwrap(), 13, "Diamond-13P"),
+            (Stencil::diamond(3, 2).unwrap(), 25, "Diamond-25P"),
+            (Stencil::cube(2, 1).unwrap(), 9, "Box-9P"),
+            (Stencil::cube(3, 1).unwrap(), 27, "Box-27P"),
         ] {
             assert_eq!((stencil.len(), stencil.to_string().as_str()), (count, name));
             assert!(stencil.is_symmetric());
@@ -300,13 +314,13 @@ mod tests {
     /// IC(1) of the 7-point star is the 13-point diamond, as the paper has it; of the 5-point star a hexagon.
     #[test]
     fn fill_of_stars() {
-        let diamond = Stencil::filled_star(3);
+        let diamond = Stencil::filled_star(3).unwrap();
         let lower = [[0, 0, -1], [1, 0, -1], [0, 1, -1], [0, -1, 0], [1, -1, 0], [-1, 0, 0]];
         assert_eq!(diamond.lower(), lower);
-        let hexagon = Stencil::star(2, 1).with_fill(1).unwrap();
+        let hexagon = Stencil::star(2, 1).unwrap().with_fill(1).unwrap();
         assert_eq!(hexagon.offsets()[..3], [[0, -1, 0], [1, -1, 0], [-1, 0, 0]]);
-        assert_eq!(Stencil::star(3, 1).with_fill(0), Some(Stencil::star(3, 1)));
-        let second = Stencil::star(2, 1).with_fill(2).unwrap();
+        assert_eq!(Stencil::star(3, 1).unwrap().with_fill(0), Some(Stencil::star(3, 1).unwrap()));
+        let second = Stencil::star(2, 1).unwrap().with_fill(2).unwrap();
         assert!(second.find([2, -1, 0]).is_some() && second.find([2, -2, 0]).is_none());
     }
 
@@ -318,10 +332,26 @@ mod tests {
         assert!(matches!(Stencil::new(vec![[0; 3]; 400]), Err(StencilError::TooMany { count: 400 })));
     }
 
+    #[test]
+    fn stencils_by_name_have_one_to_three_axes_and_reach_one_to_three_points() {
+        for make in [Stencil::star, Stencil::diamond, Stencil::cube] {
+            for dims in 1..=3 {
+                assert!((1..=3).all(|reach| make(dims, reach).is_ok_and(|s| s.dims() == dims)));
+                for reach in [i32::MIN, -1, 0, 4, LONGEST_REACH, i32::MAX] {
+                    assert_eq!(make(dims, reach), Err(StencilError::Shape { dims, reach }));
+                }
+            }
+            for dims in [0, 4, usize::MAX] {
+                assert_eq!(make(dims, 1), Err(StencilError::Shape { dims, reach: 1 }));
+                assert!(Stencil::filled_star(dims).is_err());
+            }
+        }
+    }
+
     /// A row of the 5-point star: the two lower neighbours change the diagonal, and drop two entries.
     #[test]
     fn eliminations_by_hand() {
-        let star = Stencil::star(2, 1);
+        let star = Stencil::star(2, 1).unwrap();
         let steps = star.eliminations();
         let kept: Vec<_> = steps.iter().filter_map(|s| s.target.map(|t| (s.lower, s.upper, t))).collect();
         // (0, -1) + (0, 1) and (-1, 0) + (1, 0).

@@ -53,7 +53,7 @@ pub(crate) fn read_matrix(text: &Source, options: &ReadOptions) -> Result<Csr<f6
     check_size(&header, text.len(), options)?;
     let pieces = parse_pieces(text, &header, options)?;
     let entries = Listed::new(pieces, header.form);
-    Ok(assemble(header.nrows as usize, header.ncols as usize, &entries))
+    Ok(assemble(header.nrows as usize, header.ncols as usize, &entries)?)
 }
 
 /// The header, from as much of the text as it takes: comments may be long.
