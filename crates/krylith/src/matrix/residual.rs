@@ -140,25 +140,28 @@ fn larger(a: f64, b: f64) -> f64 {
 }
 
 fn rows_in_double(a: CsrRef<'_, f64>, rows: Range<usize>, x: &[f64], b: &[f64], r: &mut [f64]) -> Chunk {
+    const LANES: usize = 4;
     let mut chunk = Chunk::default();
     for (i, r) in rows.zip(r) {
         let (columns, values) = a.row(i);
-        // Two sums of each kind, so that a long row does not wait for one addition after the other.
-        let (mut even, mut odd) = (Terms::default(), Terms::default());
-        let (c2, c_last) = columns.as_chunks::<2>();
-        let (v2, v_last) = values.as_chunks::<2>();
-        for (c, v) in c2.iter().zip(v2) {
-            even.add(v[0], x[c[0] as usize]);
-            odd.add(v[1], x[c[1] as usize]);
+        // SAFETY: columns are below `ncols`, and x has that length: `residual` checks it.
+        let x = |j: u32| unsafe { *x.get_unchecked(j as usize) };
+        let (mut lanes, mut rest) = ([Terms::default(); LANES], Terms::default());
+        let (c4, c_rest) = columns.as_chunks::<LANES>();
+        let (v4, v_rest) = values.as_chunks::<LANES>();
+        for (c, v) in c4.iter().zip(v4) {
+            (0..LANES).for_each(|l| lanes[l].add(v[l], x(c[l])));
         }
-        if let ([j], [v]) = (c_last, v_last) {
-            even.add(*v, x[*j as usize]);
+        for (&j, &v) in c_rest.iter().zip(v_rest) {
+            rest.add(v, x(j));
         }
-        *r = b[i] - (even.sum + odd.sum);
-        let terms = values.len() as f64;
-        let size = b[i].abs() + (even.size + odd.size);
-        let rounding = 1.01 * (terms + 4.0) * ROUNDOFF * size;
-        chunk.add_row(*r, rounding, even.row_sum + odd.row_sum);
+        let total = |of: fn(&Terms) -> f64| {
+            (of(&lanes[0]) + of(&lanes[2])) + (of(&lanes[1]) + of(&lanes[3])) + of(&rest)
+        };
+        *r = b[i] - total(|t| t.sum);
+        let size = b[i].abs() + total(|t| t.size);
+        let rounding = 1.01 * (values.len() as f64 + 4.0) * ROUNDOFF * size;
+        chunk.add_row(*r, rounding, total(|t| t.row_sum));
     }
     chunk
 }
