@@ -63,8 +63,8 @@ pub struct Options {
     /// A folder with CATALOGUE.tsv, whose matrices of at most 2000 rows are sampled too
     #[arg(long)]
     catalogue: Option<PathBuf>,
-    /// Seconds that one call of the library may compute, or sleep
-    #[arg(long, default_value_t = 20)]
+    /// Seconds that one call of the library may compute, or sleep; a factor of 4000 rows that fills completely takes two minutes
+    #[arg(long, default_value_t = 300)]
     limit: u64,
     /// Keep counts and failures here as JSON
     #[arg(long)]
