@@ -23,12 +23,12 @@
 //! * [`solver`], [`report`]: the short way, with certified answers.
 
 pub mod block;
+mod disjoint;
 pub mod error;
 pub mod gallery;
 mod huge;
 pub mod io;
 pub mod krylov;
-mod lanes;
 pub mod matrix;
 pub mod observe;
 pub mod operator;
@@ -36,6 +36,7 @@ pub mod precond;
 pub mod report;
 pub mod scalar;
 pub mod schedule;
+mod simd;
 pub mod sliced;
 pub mod solver;
 pub mod space;

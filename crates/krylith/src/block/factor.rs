@@ -21,18 +21,18 @@
 //! doi:10.1090/S0025-5718-1980-0559197-0, for the shift; Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 10.3 and 12.6.
 #![allow(unsafe_code)]
 
-use super::kernels::{self, Making, Vector, View};
-use super::lanes::SLACK;
+use super::kernels::{self, Making, View};
 use super::matrix::Bsr;
+use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, MatrixError, SetupError};
 use crate::huge;
 use crate::matrix::{Pattern, Triangle};
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
-use crate::precond::{Kind, require_pattern};
+use crate::precond::{FirstBadPivot, Kind, require_pattern};
 use crate::schedule::{Plan, PlanScratch, Schedule};
+use crate::simd::SLACK;
 use crate::space::{Threads, require_same};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Which preconditioner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,7 +196,7 @@ impl<const B: usize> Preconditioner<Threads<f64>, Bsr<B>> for BlockFactor<B> {
         let t = &*self.triangles;
         require_pattern(&t.pattern, a.pattern())?;
         let run = t.down.begin(&mut self.refactoring);
-        let (kind, bad) = (self.kind, AtomicUsize::new(usize::MAX));
+        let (kind, bad) = (self.kind, FirstBadPivot::default());
         let f = Making {
             a: a.view(),
             lower: &t.lower,
@@ -219,7 +219,7 @@ impl<const B: usize> Preconditioner<Threads<f64>, Bsr<B>> for BlockFactor<B> {
                     }
                 };
                 if let Err(breakdown) = result {
-                    bad.fetch_min(i * B + breakdown.step, Ordering::Relaxed);
+                    bad.report(i * B + breakdown.step);
                 }
             });
             if kind == BlockKind::Ic0 {
@@ -230,10 +230,7 @@ impl<const B: usize> Preconditioner<Threads<f64>, Bsr<B>> for BlockFactor<B> {
                 }
             }
         });
-        match bad.into_inner() {
-            usize::MAX => Ok(()),
-            row => Err(SetupError::BadPivot { row, value: self.inverse[row * B + row % B] }),
-        }
+        bad.into_result(|row| self.inverse[row * B + row % B])
     }
 }
 
@@ -305,12 +302,12 @@ impl<const B: usize> LinearOperator<Threads<f64>> for BlockFactor<B> {
     ) -> Result<(), BackendError> {
         require_same("x and the factor", &x.len(), &self.domain())?;
         require_same("z and the factor", &z.len(), &self.domain())?;
-        let (t, z) = (&*self.triangles, Vector::new(z));
+        let (t, z) = (&*self.triangles, DisjointSlice::new(z));
         if self.kind == BlockKind::Jacobi {
             space.team().run(|member| {
                 let rows = member.part(t.lower.nrows(), 64);
                 // SAFETY: lengths were checked; the rows of the members do not overlap.
-                unsafe { kernels::scale::<B>(self.inverse.as_ptr(), rows, x.as_ptr(), z.get()) };
+                unsafe { kernels::scale::<B>(self.inverse.as_ptr(), rows, x.as_ptr(), z.as_mut_ptr()) };
             });
             return Ok(());
         }
@@ -320,12 +317,12 @@ impl<const B: usize> LinearOperator<Threads<f64>> for BlockFactor<B> {
             let upper = View { pattern: &t.upper, values: self.upper.as_ptr() };
             down.go(&member, |i| {
                 // SAFETY: lengths were checked; the plan calls each row once, after the rows of its lower pattern.
-                unsafe { kernels::forward::<B>(lower, i, x.as_ptr(), z.get()) };
+                unsafe { kernels::forward::<B>(lower, i, x.as_ptr(), z.as_mut_ptr()) };
             });
             member.barrier();
             up.go(&member, |i| {
                 // SAFETY: as above for the upper pattern; the forward sweep ended at the barrier.
-                unsafe { kernels::backward::<B>(upper, self.inverse.as_ptr(), i, z.get()) };
+                unsafe { kernels::backward::<B>(upper, self.inverse.as_ptr(), i, z.as_mut_ptr()) };
             });
         });
         Ok(())

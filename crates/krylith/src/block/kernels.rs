@@ -1,64 +1,29 @@
 //! What is computed block row by block row: product, sweeps, elimination.
 //!
 //! A row of B sums takes its blocks in one order. Entry (r, c) of a block times entry c of the vector goes to lane c of sum r, each
-//! lane adds its products block after block, and the lanes are added at the end as `lanes` says: a block costs one addition
+//! lane adds its products block after block, and the lanes are added at the end as `simd` says: a block costs one addition
 //! in a chain, not B. Products are rounded before they are added.
 //!
-//! No closure stands around an instruction: it would be compiled for any processor, and every instruction in it become a call.
-//!
 //! Vectors and values are raw pointers, because members of a team read what others have written a moment ago; the plan orders
-//! these accesses. All functions here need: rows within the pattern, values and vectors as long as it says, [`SLACK`] numbers
+//! these accesses. All functions here need: rows within the pattern, values and vectors as long as it says, [`SLACK`](crate::simd::SLACK) numbers
 //! after the values of a [`View`], and for sweeps and elimination that the rows needed are finished.
 #![allow(unsafe_code)]
 
 use super::dense::{Block, Breakdown, invert_definite, invert_general};
-use super::lanes::{Lanes, Plain};
 use crate::matrix::Pattern;
 use crate::precond::form::{self, Kind, SMALLEST_PIVOT};
+use crate::simd::{BlockRow, dispatch};
 use std::ops::Range;
 
-/// Defines a kernel for each instruction set and a function that chooses.
+/// Defines a kernel for rows of blocks: in whole registers from five numbers a row on, in half ones below.
 macro_rules! kernels {
     ($($(#[$doc:meta])* unsafe fn $name:ident = $body:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?;)*) => {$(
         $(#[$doc])*
         pub(super) unsafe fn $name<const B: usize>($($arg: $ty),*) $(-> $ret)? {
-            #[cfg(target_arch = "x86_64")]
-            {
-                use super::lanes::{Four, Pair, Wide};
-
-                #[target_feature(enable = "avx512f,avx512vl")]
-                unsafe fn wide<const B: usize>($($arg: $ty),*) $(-> $ret)? {
-                    // SAFETY: compiled for the instructions; the rest is the caller's promise.
-                    unsafe { $body::<Wide, B>($($arg),*) }
-                }
-                #[target_feature(enable = "avx2")]
-                unsafe fn pair<const B: usize>($($arg: $ty),*) $(-> $ret)? {
-                    // SAFETY: as above.
-                    unsafe { $body::<Pair, B>($($arg),*) }
-                }
-                #[target_feature(enable = "avx2")]
-                unsafe fn four<const B: usize>($($arg: $ty),*) $(-> $ret)? {
-                    // SAFETY: as above.
-                    unsafe { $body::<Four, B>($($arg),*) }
-                }
-
-                // Constant conditions: what a size does not use is not compiled.
-                if const { B > 4 } {
-                    if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
-                        // SAFETY: the processor has the instructions; the rest is the caller's promise.
-                        return unsafe { wide::<B>($($arg),*) };
-                    }
-                    if is_x86_feature_detected!("avx2") {
-                        // SAFETY: as above.
-                        return unsafe { pair::<B>($($arg),*) };
-                    }
-                } else if is_x86_feature_detected!("avx2") {
-                    // SAFETY: as above.
-                    return unsafe { four::<B>($($arg),*) };
-                }
-            }
-            // SAFETY: by the caller's promise.
-            unsafe { $body::<Plain, B>($($arg),*) }
+            dispatch! { unsafe fn whole<; const B>($($arg: $ty),*) $(-> $ret)? = $body; }
+            dispatch! { unsafe fn half<const B>($($arg: $ty),*) $(-> $ret)? = $body in half registers; }
+            // SAFETY: by the caller's promise. A constant condition: what a size does not use is not compiled.
+            unsafe { if const { B > 4 } { whole::<B>($($arg),*) } else { half::<B>($($arg),*) } }
         }
     )*};
 }
@@ -85,24 +50,7 @@ pub(super) struct Making<'a> {
     pub(super) shift: f64,
 }
 
-/// A vector that members of a team write at places that are kept apart.
-#[derive(Clone, Copy)]
-pub(super) struct Vector(*mut f64);
-
-impl Vector {
-    pub(super) fn new(x: &mut [f64]) -> Self {
-        Vector(x.as_mut_ptr())
-    }
-
-    /// A method, so that a closure shares the vector and not the pointer within.
-    pub(super) fn get(&self) -> *mut f64 {
-        self.0
-    }
-}
-
 // SAFETY: pointers to numbers, used by members of a team at places that the plan keeps apart.
-unsafe impl Sync for Vector {}
-// SAFETY: as above.
 unsafe impl Sync for View<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Making<'_> {}
@@ -126,7 +74,7 @@ kernels! {
 
 /// acc ± Σ aᵢⱼ xⱼ over the blocks k of `which`, in lanes.
 #[inline(always)]
-unsafe fn accumulate<L: Lanes, const B: usize>(
+unsafe fn accumulate<L: BlockRow, const B: usize>(
     a: View<'_>,
     which: impl Iterator<Item = usize>,
     x: *const f64,
@@ -136,7 +84,7 @@ unsafe fn accumulate<L: Lanes, const B: usize>(
     for k in which {
         // SAFETY: k is a block of the pattern, its column one of x; values have room after them.
         unsafe {
-            let x = L::load::<B>(x.add(*a.pattern.col_idx().get_unchecked(k) as usize * B));
+            let x = L::load_row::<B>(x.add(*a.pattern.col_idx().get_unchecked(k) as usize * B));
             let block = a.values.add(k * B * B);
             for r in 0..B {
                 acc[r] = combine(acc[r], L::mul(L::load_wide::<B>(block.add(r * B)), x));
@@ -147,7 +95,7 @@ unsafe fn accumulate<L: Lanes, const B: usize>(
 }
 
 #[inline(always)]
-unsafe fn multiply_with<L: Lanes, const B: usize>(
+unsafe fn multiply_with<L: BlockRow, const B: usize>(
     a: View<'_>,
     rows: Range<usize>,
     x: *const f64,
@@ -160,10 +108,10 @@ unsafe fn multiply_with<L: Lanes, const B: usize>(
             let acc = accumulate::<L, B>(a, a.pattern.row_range(i), x, [L::splat(0.0); B], L::add);
             let row = L::sums::<B>(acc);
             if within.len() == B {
-                L::store::<B>(y.add(i * B), row);
+                L::store_row::<B>(y.add(i * B), row);
             } else {
                 let mut sums = [0.0; B];
-                L::store::<B>(sums.as_mut_ptr(), row);
+                L::store_row::<B>(sums.as_mut_ptr(), row);
                 for k in within {
                     *y.add(k) = sums[k - i * B];
                 }
@@ -173,26 +121,31 @@ unsafe fn multiply_with<L: Lanes, const B: usize>(
 }
 
 #[inline(always)]
-unsafe fn forward_with<L: Lanes, const B: usize>(l: View<'_>, i: usize, x: *const f64, z: *mut f64) {
+unsafe fn forward_with<L: BlockRow, const B: usize>(l: View<'_>, i: usize, x: *const f64, z: *mut f64) {
     // SAFETY: as the module says.
     unsafe {
         let acc = accumulate::<L, B>(l, l.pattern.row_range(i), z, [L::splat(0.0); B], L::add);
-        L::store::<B>(z.add(i * B), L::sub(L::load::<B>(x.add(i * B)), L::sums::<B>(acc)));
+        L::store_row::<B>(z.add(i * B), L::sub(L::load_row::<B>(x.add(i * B)), L::sums::<B>(acc)));
     }
 }
 
 #[inline(always)]
-unsafe fn backward_with<L: Lanes, const B: usize>(u: View<'_>, inverse: *const f64, i: usize, z: *mut f64) {
+unsafe fn backward_with<L: BlockRow, const B: usize>(
+    u: View<'_>,
+    inverse: *const f64,
+    i: usize,
+    z: *mut f64,
+) {
     // SAFETY: as the module says.
     unsafe {
         let acc = scaled::<L, B>(inverse, i, z);
         let acc = accumulate::<L, B>(u, u.pattern.row_range(i).rev(), z, acc, L::sub);
-        L::store::<B>(z.add(i * B), L::sums::<B>(acc));
+        L::store_row::<B>(z.add(i * B), L::sums::<B>(acc));
     }
 }
 
 #[inline(always)]
-unsafe fn scale_with<L: Lanes, const B: usize>(
+unsafe fn scale_with<L: BlockRow, const B: usize>(
     inverse: *const f64,
     rows: Range<usize>,
     x: *const f64,
@@ -200,16 +153,16 @@ unsafe fn scale_with<L: Lanes, const B: usize>(
 ) {
     for i in rows {
         // SAFETY: as the module says.
-        unsafe { L::store::<B>(z.add(i * B), L::sums::<B>(scaled::<L, B>(inverse, i, x))) };
+        unsafe { L::store_row::<B>(z.add(i * B), L::sums::<B>(scaled::<L, B>(inverse, i, x))) };
     }
 }
 
 /// dᵢ⁻¹ xᵢ in lanes.
 #[inline(always)]
-unsafe fn scaled<L: Lanes, const B: usize>(inverse: *const f64, i: usize, x: *const f64) -> [L::Pack; B] {
+unsafe fn scaled<L: BlockRow, const B: usize>(inverse: *const f64, i: usize, x: *const f64) -> [L::Pack; B] {
     // SAFETY: as the module says.
     unsafe {
-        let (x, block) = (L::load::<B>(x.add(i * B)), inverse.add(i * B * B));
+        let (x, block) = (L::load_row::<B>(x.add(i * B)), inverse.add(i * B * B));
         let mut products = [x; B];
         for r in 0..B {
             products[r] = L::mul(L::load_wide::<B>(block.add(r * B)), x);
@@ -220,22 +173,22 @@ unsafe fn scaled<L: Lanes, const B: usize>(inverse: *const f64, i: usize, x: *co
 
 /// A block, which others may write next to.
 #[inline(always)]
-unsafe fn load_block<L: Lanes, const B: usize>(from: *const f64) -> [L::Pack; B] {
+unsafe fn load_block<L: BlockRow, const B: usize>(from: *const f64) -> [L::Pack; B] {
     // SAFETY: a block stands there.
     unsafe {
         let mut rows = [L::splat(0.0); B];
         for r in 0..B {
-            rows[r] = L::load::<B>(from.add(r * B));
+            rows[r] = L::load_row::<B>(from.add(r * B));
         }
         rows
     }
 }
 
 #[inline(always)]
-unsafe fn store_block<L: Lanes, const B: usize>(to: *mut f64, block: [L::Pack; B]) {
+unsafe fn store_block<L: BlockRow, const B: usize>(to: *mut f64, block: [L::Pack; B]) {
     for r in 0..B {
         // SAFETY: there is room for a block.
-        unsafe { L::store::<B>(to.add(r * B), block[r]) };
+        unsafe { L::store_row::<B>(to.add(r * B), block[r]) };
     }
 }
 
@@ -259,7 +212,7 @@ fn address<const B: usize>(block: &Block<B>) -> *const f64 {
 
 /// C − A X: each entry subtracts its products from left to right.
 #[inline(always)]
-unsafe fn minus_product<L: Lanes, const B: usize>(
+unsafe fn minus_product<L: BlockRow, const B: usize>(
     c: [L::Pack; B],
     a: *const f64,
     x: *const f64,
@@ -278,7 +231,7 @@ unsafe fn minus_product<L: Lanes, const B: usize>(
 
 /// A X: each entry adds its products from left to right.
 #[inline(always)]
-unsafe fn product<L: Lanes, const B: usize>(a: *const f64, x: *const f64) -> [L::Pack; B] {
+unsafe fn product<L: BlockRow, const B: usize>(a: *const f64, x: *const f64) -> [L::Pack; B] {
     // SAFETY: blocks stand at a and x.
     unsafe {
         let x = load_block::<L, B>(x);
@@ -295,7 +248,7 @@ unsafe fn product<L: Lanes, const B: usize>(a: *const f64, x: *const f64) -> [L:
 
 /// The diagonal block of row i of A, its diagonal shifted.
 #[inline(always)]
-unsafe fn diagonal<L: Lanes, const B: usize>(f: &Making<'_>, i: usize) -> [L::Pack; B] {
+unsafe fn diagonal<L: BlockRow, const B: usize>(f: &Making<'_>, i: usize) -> [L::Pack; B] {
     let place = diagonal_place::<B>(f, i);
     let mut block = [[0.0; B]; B];
     for r in 0..B {
@@ -366,7 +319,7 @@ fn is_large_enough<const B: usize>(inverse: Block<B>, size: f64) -> Result<Block
 
 /// Inverts the pivot block of row i.
 #[inline(always)]
-unsafe fn finish<L: Lanes, const B: usize>(
+unsafe fn finish<L: BlockRow, const B: usize>(
     f: &Making<'_>,
     i: usize,
     pivot: [L::Pack; B],
@@ -392,7 +345,7 @@ unsafe fn finish<L: Lanes, const B: usize>(
 }
 
 #[inline(always)]
-unsafe fn invert_with<L: Lanes, const B: usize>(f: &Making<'_>, i: usize) -> Result<(), Breakdown> {
+unsafe fn invert_with<L: BlockRow, const B: usize>(f: &Making<'_>, i: usize) -> Result<(), Breakdown> {
     // SAFETY: as the module says.
     unsafe { finish::<L, B>(f, i, diagonal::<L, B>(f, i), invert_general) }
 }
@@ -413,7 +366,7 @@ pub(super) unsafe fn mirror<const B: usize>(f: &Making<'_>, j: usize) {
 /// products are of blocks by rows:
 ///   Wₖᵀ = Aᵢₖᵀ − Σ Lₖₘ Wₘᵀ (m < k in both rows);  Lᵢₖᵀ = Dₖ⁻¹ Wₖᵀ;  Dᵢ = Aᵢᵢ − Σ Wₖ Lᵢₖᵀ
 #[inline(always)]
-unsafe fn eliminate_ic_with<L: Lanes, const B: usize>(f: &Making<'_>, i: usize) -> Result<(), Breakdown> {
+unsafe fn eliminate_ic_with<L: BlockRow, const B: usize>(f: &Making<'_>, i: usize) -> Result<(), Breakdown> {
     let (columns, start) = (f.lower.row(i), f.lower.row_ptr()[i]);
     let w = |k: usize| f.l.wrapping_add((start + k) * B * B);
     let given = f.a.values.wrapping_add(f.a.pattern.row_ptr()[i] * B * B);
@@ -453,7 +406,7 @@ unsafe fn eliminate_ic_with<L: Lanes, const B: usize>(f: &Making<'_>, i: usize) 
 /// Row i from the first down; W holds the row of A and is eliminated from left to right:
 ///   for k < i:  Lᵢₖ = Wₖ Dₖ⁻¹;  Wⱼ −= Wₖ Uₖⱼ for j > k in both patterns;  Dᵢ = Wᵢ;  Uᵢⱼ = Dᵢ⁻¹ Wⱼ
 #[inline(always)]
-unsafe fn eliminate_ilu_with<L: Lanes, const B: usize>(f: &Making<'_>, i: usize) -> Result<(), Breakdown> {
+unsafe fn eliminate_ilu_with<L: BlockRow, const B: usize>(f: &Making<'_>, i: usize) -> Result<(), Breakdown> {
     let (l_columns, u_columns) = (f.lower.row(i), f.upper.row(i));
     let l = f.l.wrapping_add(f.lower.row_ptr()[i] * B * B);
     let u = f.u.wrapping_add(f.upper.row_ptr()[i] * B * B);
@@ -496,22 +449,22 @@ unsafe fn eliminate_ilu_with<L: Lanes, const B: usize>(f: &Making<'_>, i: usize)
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
-    use super::super::lanes::{Four, Pair, Wide};
     use super::*;
     use crate::block::tests::blocky;
     use crate::block::{BlockKind, BlockRecipe, Bsr};
+    use crate::simd::{Avx2, Avx2Half, Avx512, Plain, SLACK};
     use crate::space::Threads;
 
     /// Factor, sweeps and product of one matrix, all with one instruction set.
     ///
     /// # Safety
     /// The processor has the instructions.
-    unsafe fn everything<L: Lanes, const B: usize>(kind: BlockKind) -> Vec<f64> {
+    unsafe fn everything<L: BlockRow, const B: usize>(kind: BlockKind) -> Vec<f64> {
         let a = Bsr::<B>::new(&Threads::new(1), &blocky(B, 60, 5)).unwrap();
         let symbolic = BlockRecipe::new(kind).analyze_pattern::<B>(a.pattern(), 1).unwrap();
         let m = symbolic.allocate::<B>();
         let (lower, upper) = m.patterns();
-        let room = |blocks: usize| vec![0.0; blocks * B * B + super::super::lanes::SLACK];
+        let room = |blocks: usize| vec![0.0; blocks * B * B + SLACK];
         let (mut l, mut inverse, mut u) = (room(lower.nnz()), room(lower.nrows()), room(upper.nnz()));
         let (n, rows) = (a.nrows(), lower.nrows());
         let b: Vec<f64> = (0..n).map(|i| ((i * 37) as f64).sin()).collect();
@@ -555,14 +508,14 @@ mod tests {
                 let expected = everything::<Plain, B>(kind);
                 assert!(expected.iter().all(|v| v.is_finite()));
                 if const { B <= 4 } && is_x86_feature_detected!("avx2") {
-                    assert!(everything::<Four, B>(kind) == expected, "AVX2, B = {B}, {kind:?}");
+                    assert!(everything::<Avx2Half, B>(kind) == expected, "AVX2, B = {B}, {kind:?}");
                 }
                 if const { B > 4 } {
                     if is_x86_feature_detected!("avx2") {
-                        assert!(everything::<Pair, B>(kind) == expected, "AVX2, B = {B}, {kind:?}");
+                        assert!(everything::<Avx2, B>(kind) == expected, "AVX2, B = {B}, {kind:?}");
                     }
                     if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
-                        assert!(everything::<Wide, B>(kind) == expected, "AVX-512, B = {B}, {kind:?}");
+                        assert!(everything::<Avx512, B>(kind) == expected, "AVX-512, B = {B}, {kind:?}");
                     }
                 }
             }

@@ -6,13 +6,14 @@
 //! Bytes of a product: 8 B² + 4 a block and 8 / B + 16 a row; for B = 3 that is 8.4 an entry where compressed rows have 12.
 #![allow(unsafe_code)]
 
-use super::kernels::{self, Vector, View};
-use super::lanes::SLACK;
+use super::kernels::{self, View};
+use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, MatrixError, SetupError};
 use crate::huge;
-use crate::matrix::{Csr, Parts, Pattern, part_by_work};
+use crate::matrix::{Csr, Pattern, part_by_work};
 use crate::operator::LinearOperator;
 use crate::precond::require_pattern;
+use crate::simd::SLACK;
 use crate::space::{Threads, dot_chunk, require_same};
 use crate::team::Member;
 use rayon::prelude::*;
@@ -62,7 +63,7 @@ impl<const B: usize> Bsr<B> {
     /// Takes over the values of a matrix of the pattern that was blocked; allocates nothing.
     pub fn set(&mut self, space: &Threads<f64>, a: &Csr<f64>) -> Result<(), SetupError> {
         require_pattern(&self.source, a.pattern())?;
-        let (pattern, values) = (&*self.pattern, Parts::new(&mut self.values));
+        let (pattern, values) = (&*self.pattern, DisjointSlice::new(&mut self.values));
         space.team().run(|member| {
             for i in self::blocks(pattern, &member) {
                 let (columns, range) = (pattern.row(i), pattern.row_range(i));
@@ -234,10 +235,10 @@ impl<const B: usize> LinearOperator<Threads<f64>> for Bsr<B> {
         _: &mut (),
     ) -> Result<(), BackendError> {
         self.check(x, y)?;
-        let y = Vector::new(y);
+        let y = DisjointSlice::new(y);
         space.team().run(|member| {
             // SAFETY: lengths were checked; the rows of the members do not overlap.
-            unsafe { kernels::multiply::<B>(self.view(), self.part(&member), x.as_ptr(), y.get()) };
+            unsafe { kernels::multiply::<B>(self.view(), self.part(&member), x.as_ptr(), y.as_mut_ptr()) };
         });
         Ok(())
     }
@@ -254,13 +255,13 @@ impl<const B: usize> LinearOperator<Threads<f64>> for Bsr<B> {
             return crate::space::Space::dot(space, x, y);
         }
         self.check(x, y)?;
-        let y = Vector::new(y);
+        let y = DisjointSlice::new(y);
         let divide = |member: &Member<'_>| self.part(member);
         Ok(space.sum_chunks_of(self.nrows(), divide, |rows| {
             // SAFETY: lengths were checked; every chunk is visited once, by one member.
             let y = unsafe {
-                kernels::multiply::<B>(self.view(), rows.clone(), x.as_ptr(), y.get());
-                std::slice::from_raw_parts(y.get().add(rows.start), rows.len())
+                kernels::multiply::<B>(self.view(), rows.clone(), x.as_ptr(), y.as_mut_ptr());
+                std::slice::from_raw_parts(y.as_mut_ptr().add(rows.start), rows.len())
             };
             dot_chunk(&x[rows], y)
         }))

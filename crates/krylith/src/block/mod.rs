@@ -34,7 +34,6 @@ mod any;
 mod dense;
 mod factor;
 mod kernels;
-mod lanes;
 mod matrix;
 mod natural;
 

@@ -8,8 +8,8 @@
 //! Transposition is the same sort with rows and columns exchanged.
 #![allow(unsafe_code)]
 
-use super::scatter::Scatter;
 use super::{Csr, Pattern};
+use crate::disjoint::DisjointSlice;
 use crate::error::MatrixError;
 use crate::huge;
 use crate::scalar::Scalar;
@@ -65,7 +65,7 @@ fn distribute<T: Scalar>(nrows: usize, entries: &impl Entries<T>) -> Result<ByRo
     assert_eq!(position, nnz, "entries were visited differently than announced");
 
     let (mut col_idx, mut values) = (filled(0u32, nnz)?, filled(T::ZERO, nnz)?);
-    let (columns, numbers) = (Scatter::new(&mut col_idx), Scatter::new(&mut values));
+    let (columns, numbers) = (DisjointSlice::new(&mut col_idx), DisjointSlice::new(&mut values));
     cursors.par_iter_mut().enumerate().for_each(|(s, cursor)| {
         entries.for_each(s, shares, |row, column, value| {
             let position = cursor[row as usize];

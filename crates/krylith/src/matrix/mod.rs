@@ -7,7 +7,6 @@ mod csr;
 mod pattern;
 mod permutation;
 mod residual;
-mod scatter;
 mod spmv;
 mod summary;
 mod symmetry;
@@ -23,7 +22,6 @@ pub use permutation::Permutation;
 pub(crate) use residual::{
     Arithmetic, Chunk, ResidualNorms, chunk_count, norm_roundoff, normal_residual, residual,
 };
-pub(crate) use scatter::Parts;
 pub(crate) use spmv::part_by_work;
 pub use summary::{Bin, Diagonal, Summary};
 pub use symmetry::{Mirror, Symmetry, Triangle};

@@ -17,7 +17,8 @@
 #![allow(unsafe_code)]
 
 use super::spmv::part_of_rows;
-use super::{Csr, CsrRef, Parts};
+use super::{Csr, CsrRef};
+use crate::disjoint::DisjointSlice;
 use crate::space::{CHUNK, Threads};
 use std::ops::Range;
 
@@ -81,7 +82,7 @@ pub(crate) fn residual(
     assert!(chunks.len() >= chunk_count(n), "room for every chunk");
     let a = a.view();
     {
-        let (r, parts) = (Parts::new(r), Parts::new(&mut *chunks));
+        let (r, parts) = (DisjointSlice::new(r), DisjointSlice::new(&mut *chunks));
         space.team().run(|member| {
             let own = part_of_rows(a.row_ptr(), &member);
             for first in own.clone().step_by(CHUNK) {

@@ -1,16 +1,18 @@
 //! y = A x on a team of threads.
 //!
-//! Each row is a sum in eight lanes, as `space::lanes` documents it: entry k of the row goes to lane k mod 8. AVX-512 takes
-//! eight entries at a time, AVX2 two times four, plain code one by one: the same bits. Rows are divided by their entries, at
+//! Each row is a sum in eight lanes, as `space::lanes` documents it: entry k of the row goes to lane k mod 8. Every instruction
+//! set gives the same bits. Rows are divided by their entries, at
 //! multiples of a chunk of the dot product, so that xᵀ(A x) can be summed on the way.
 //!
 //! Bytes: 12 an entry, 8 a row pointer, and x and y once each: 12 nnz + 24 n.
 #![allow(unsafe_code)]
 
-use super::{Csr, CsrRef, Parts};
+use super::{Csr, CsrRef};
+use crate::disjoint::DisjointSlice;
 use crate::error::BackendError;
 use crate::operator::LinearOperator;
 use crate::scalar::Scalar;
+use crate::simd::{Lanes, dispatch};
 use crate::space::{CHUNK, LANES, Space, Threads, combine_lanes, require_same};
 use crate::team::Member;
 use std::any::TypeId;
@@ -49,7 +51,6 @@ pub(crate) fn part_by_work(
 pub(crate) fn multiply_rows<T: Scalar>(a: CsrRef<'_, T>, rows: Range<usize>, x: &[T], y: &mut [T]) {
     debug_assert_eq!(x.len(), a.ncols());
     debug_assert_eq!(y.len(), rows.len());
-    #[cfg(target_arch = "x86_64")]
     if TypeId::of::<T>() == TypeId::of::<f64>() && a.ncols() <= i32::MAX as usize {
         // SAFETY: T is f64, as the line above found.
         let (a, x, y) = unsafe {
@@ -59,14 +60,8 @@ pub(crate) fn multiply_rows<T: Scalar>(a: CsrRef<'_, T>, rows: Range<usize>, x: 
                 std::mem::transmute::<&mut [T], &mut [f64]>(y),
             )
         };
-        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
-            // SAFETY: the processor has AVX-512; columns are below x.len() by the invariant of a pattern.
-            return unsafe { x86::multiply_avx512(a, rows, x, y) };
-        }
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2; columns are below x.len() by the invariant of a pattern.
-            return unsafe { x86::multiply_avx2(a, rows, x, y) };
-        }
+        // SAFETY: columns are below x.len(), which is below 2³¹, by the invariant of a pattern and the lines above.
+        return unsafe { multiply_f64(a, rows, x, y) };
     }
     multiply_plain(a, rows, x, y);
 }
@@ -82,73 +77,31 @@ fn multiply_plain<T: Scalar>(a: CsrRef<'_, T>, rows: Range<usize>, x: &[T], y: &
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use super::{CsrRef, Range};
-    use std::arch::x86_64::*;
-
+dispatch! {
+    /// y = A x for some rows.
+    ///
     /// # Safety
-    /// The processor has AVX-512 F and VL; every column of `a` is below `x.len()`, which is below 2³¹.
-    #[target_feature(enable = "avx512f,avx512vl")]
-    pub(super) unsafe fn multiply_avx512(a: CsrRef<'_, f64>, rows: Range<usize>, x: &[f64], y: &mut [f64]) {
-        let (col_idx, values) = (a.col_idx().as_ptr(), a.values().as_ptr());
-        for (i, y) in rows.zip(y) {
-            let (mut k, end) = (a.row_ptr()[i], a.row_ptr()[i + 1]);
-            let mut sum = _mm512_setzero_pd();
+    /// Every column of `a` is below `x.len()`, which is at most 2³¹.
+    unsafe fn multiply_f64(a: CsrRef<'_, f64>, rows: Range<usize>, x: &[f64], y: &mut [f64]) = multiply_with;
+}
+
+#[inline(always)]
+unsafe fn multiply_with<L: Lanes>(a: CsrRef<'_, f64>, rows: Range<usize>, x: &[f64], y: &mut [f64]) {
+    let (col_idx, values) = (a.col_idx().as_ptr(), a.values().as_ptr());
+    for (i, y) in rows.zip(y) {
+        let (mut k, end) = (a.row_ptr()[i], a.row_ptr()[i + 1]);
+        // SAFETY: masks leave out what is past the end of the row, which is within the arrays by the row pointer; x is read at
+        // columns of the pattern.
+        unsafe {
+            let mut sum = L::splat(0.0);
             while k < end {
-                let left = end - k;
-                let mask: u8 = if left >= 8 { 0xff } else { (1u8 << left) - 1 };
-                // SAFETY: masked loads touch entries k to k + left only, which are within the arrays by the row pointer;
-                // the gather reads x at columns of the pattern.
-                unsafe {
-                    let columns = _mm256_maskz_loadu_epi32(mask, col_idx.add(k).cast());
-                    let v = _mm512_maskz_loadu_pd(mask, values.add(k));
-                    let gathered =
-                        _mm512_mask_i32gather_pd::<8>(_mm512_setzero_pd(), mask, columns, x.as_ptr());
-                    sum = _mm512_add_pd(sum, _mm512_mul_pd(v, gathered));
-                }
-                k += 8;
+                let mask: u8 = if end - k >= LANES { u8::MAX } else { (1u8 << (end - k)) - 1 };
+                let x = L::gather(mask, col_idx.add(k), x.as_ptr());
+                sum = L::add(sum, L::mul(L::load_some(mask, values.add(k)), x));
+                k += LANES;
             }
-            let halves = _mm256_add_pd(_mm512_castpd512_pd256(sum), _mm512_extractf64x4_pd::<1>(sum));
-            *y = combine(halves);
+            *y = L::sum(sum);
         }
-    }
-
-    /// # Safety
-    /// The processor has AVX2; every column of `a` is below `x.len()`, which is below 2³¹.
-    #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn multiply_avx2(a: CsrRef<'_, f64>, rows: Range<usize>, x: &[f64], y: &mut [f64]) {
-        for (i, y) in rows.zip(y) {
-            let (columns, values) = a.row(i);
-            let (mut low, mut high) = (_mm256_setzero_pd(), _mm256_setzero_pd());
-            let (c8, c_rest) = columns.as_chunks::<8>();
-            let (v8, v_rest) = values.as_chunks::<8>();
-            for (c, v) in c8.iter().zip(v8) {
-                // SAFETY: eight columns and values stand at c and v; the gathers read x at columns of the pattern.
-                unsafe {
-                    let (c0, c1) =
-                        (_mm_loadu_si128(c.as_ptr().cast()), _mm_loadu_si128(c[4..].as_ptr().cast()));
-                    let x0 = _mm256_i32gather_pd::<8>(x.as_ptr(), c0);
-                    let x1 = _mm256_i32gather_pd::<8>(x.as_ptr(), c1);
-                    low = _mm256_add_pd(low, _mm256_mul_pd(_mm256_loadu_pd(v.as_ptr()), x0));
-                    high = _mm256_add_pd(high, _mm256_mul_pd(_mm256_loadu_pd(v[4..].as_ptr()), x1));
-                }
-            }
-            let mut rest = [0.0; 8];
-            for (l, (&j, &v)) in c_rest.iter().zip(v_rest).enumerate() {
-                rest[l] = v * x[j as usize];
-            }
-            // SAFETY: `rest` holds eight numbers.
-            let (r0, r1) = unsafe { (_mm256_loadu_pd(rest.as_ptr()), _mm256_loadu_pd(rest[4..].as_ptr())) };
-            *y = combine(_mm256_add_pd(_mm256_add_pd(low, r0), _mm256_add_pd(high, r1)));
-        }
-    }
-
-    /// (0+2) + (1+3) of four numbers.
-    #[target_feature(enable = "avx2")]
-    fn combine(sum: __m256d) -> f64 {
-        let pairs = _mm_add_pd(_mm256_castpd256_pd128(sum), _mm256_extractf128_pd::<1>(sum));
-        _mm_cvtsd_f64(_mm_add_sd(pairs, _mm_unpackhi_pd(pairs, pairs)))
     }
 }
 
@@ -170,7 +123,7 @@ impl<T: Scalar> LinearOperator<Threads<T>> for Csr<T> {
     fn apply(&self, space: &Threads<T>, x: &Vec<T>, y: &mut Vec<T>, _: &mut ()) -> Result<(), BackendError> {
         require_same("x and the columns of A", &x.len(), &self.ncols())?;
         require_same("y and the rows of A", &y.len(), &self.nrows())?;
-        let (a, y) = (self.view(), Parts::new(y));
+        let (a, y) = (self.view(), DisjointSlice::new(y));
         space.team().run(|member| {
             let rows = part_of_rows(a.row_ptr(), &member);
             // SAFETY: the rows of the members do not overlap.
@@ -192,7 +145,7 @@ impl<T: Scalar> LinearOperator<Threads<T>> for Csr<T> {
         }
         require_same("x and the columns of A", &x.len(), &self.ncols())?;
         require_same("y and the rows of A", &y.len(), &self.nrows())?;
-        let (a, y) = (self.view(), Parts::new(y));
+        let (a, y) = (self.view(), DisjointSlice::new(y));
         let divide = |member: &Member<'_>| part_of_rows(a.row_ptr(), member);
         Ok(space.sum_chunks_of(self.nrows(), divide, |rows| {
             // SAFETY: every chunk is visited once, by one member.
@@ -231,10 +184,14 @@ mod tests {
         let mut expected = vec![0.0; a.nrows()];
         multiply_plain(a.view(), 0..a.nrows(), &x, &mut expected);
         let mut y = vec![f64::NAN; a.nrows()];
+        // SAFETY: the columns are those of a pattern.
+        unsafe { multiply_with::<crate::simd::Plain>(a.view(), 0..a.nrows(), &x, &mut y) };
+        assert_eq!(y, expected);
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
+            y.fill(f64::NAN);
             // SAFETY: the processor has AVX2, and the columns are those of a pattern.
-            unsafe { x86::multiply_avx2(a.view(), 0..a.nrows(), &x, &mut y) };
+            unsafe { multiply_with::<crate::simd::Avx2>(a.view(), 0..a.nrows(), &x, &mut y) };
             assert_eq!(y, expected);
         }
         let dot = Threads::new(1).dot(&x, &expected).unwrap();

@@ -20,9 +20,10 @@
 #![allow(unsafe_code)]
 
 use super::form::{self, Form, Update};
-use crate::matrix::{Csr, Parts, Pattern};
+use super::pivot::FirstBadPivot;
+use crate::disjoint::DisjointSlice;
+use crate::matrix::{Csr, Pattern};
 use crate::scalar::Real;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The matrix and the factor in the making, computed in `T` and stored in `S`.
 pub(super) struct Rows<'a, T, S> {
@@ -31,11 +32,10 @@ pub(super) struct Rows<'a, T, S> {
     pub(super) shift: f64,
     pub(super) lower: &'a Pattern,
     pub(super) upper: &'a Pattern,
-    pub(super) l: Parts<'a, S>,
-    pub(super) u: Parts<'a, S>,
-    pub(super) inverse: Parts<'a, T>,
-    /// The smallest row with a bad pivot so far.
-    pub(super) bad: AtomicUsize,
+    pub(super) l: DisjointSlice<'a, S>,
+    pub(super) u: DisjointSlice<'a, S>,
+    pub(super) inverse: DisjointSlice<'a, T>,
+    pub(super) bad: FirstBadPivot,
 }
 
 /// What a row is about to become.
@@ -58,7 +58,7 @@ impl<T: Real, S: Real> Rows<'_, T, S> {
     /// # Safety
     /// Each row is computed once; the rows of its lower pattern are finished and visible to this thread.
     pub(super) unsafe fn eliminate(&self, i: usize) {
-        if self.bad.load(Ordering::Relaxed) < i {
+        if self.bad.is_before(i) {
             return;
         }
         // SAFETY: these are the places of row i, which nobody else touches before it is finished.
@@ -81,7 +81,7 @@ impl<T: Real, S: Real> Rows<'_, T, S> {
         }
         let good = finite && form::good(self.form.kind, pivot, begun.size);
         if !good {
-            self.bad.fetch_min(i, Ordering::Relaxed);
+            self.bad.report(i);
         }
         // SAFETY: the place of row i.
         unsafe { self.inverse.write(i, T::from_f64(if good { inverse } else { pivot })) };
@@ -212,7 +212,7 @@ impl<S: Real> Merge<'_, S> {
 /// # Safety
 /// X is finished and visible to this thread.
 pub(super) unsafe fn transpose_row<S: Real>(
-    x: &Parts<'_, S>,
+    x: &DisjointSlice<'_, S>,
     pattern: &Pattern,
     j: usize,
     columns: &[u32],

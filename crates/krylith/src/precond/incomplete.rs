@@ -12,16 +12,17 @@ use super::eliminate::{Rows, transpose_row};
 use super::fill;
 use super::form::{Form, Kind, Sums, Update};
 use super::ldu::{Ldu, LduSymbolic, SweepScratch};
+use super::pivot::FirstBadPivot;
 use super::threshold::Triangles;
 use super::{require_diagonal, require_pattern};
+use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, MatrixError, SetupError};
-use crate::matrix::{Csr, Parts, Pattern};
+use crate::matrix::{Csr, Pattern};
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use crate::scalar::Real;
 use crate::schedule::{Plan, Schedule};
 use crate::space::Threads;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 /// The recipe.
 ///
@@ -259,10 +260,10 @@ fn eliminate<T: Real, S: Real>(
         shift,
         lower: &symbolic.lower,
         upper: &symbolic.upper,
-        l: Parts::new(lower.values_mut()),
-        u: Parts::new(upper.values_mut()),
-        inverse: Parts::new(inverse),
-        bad: AtomicUsize::new(usize::MAX),
+        l: DisjointSlice::new(lower.values_mut()),
+        u: DisjointSlice::new(upper.values_mut()),
+        inverse: DisjointSlice::new(inverse),
+        bad: FirstBadPivot::default(),
     };
     space.team().run(|member| {
         // SAFETY: the plan calls each row once, after the rows of its lower pattern.
@@ -279,16 +280,13 @@ fn eliminate<T: Real, S: Real>(
             }
         }
     });
-    match rows.bad.into_inner() {
-        usize::MAX => Ok(()),
-        row => Err(SetupError::BadPivot { row, value: inverse[row].to_f64() }),
-    }
+    rows.bad.into_result(|row| inverse[row].to_f64())
 }
 
 /// Copies the transpose of a matrix into one of the transposed pattern.
 fn transpose_into<T: Real, S: Real>(space: &Threads<T>, x: &Csr<S>, to: &mut Csr<S>) {
     let pattern = Arc::clone(to.pattern());
-    let to = Parts::new(to.values_mut());
+    let to = DisjointSlice::new(to.values_mut());
     space.team().run(|member| {
         for j in member.part(pattern.nrows(), 256) {
             // SAFETY: every row has one member.

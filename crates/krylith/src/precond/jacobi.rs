@@ -5,8 +5,9 @@
 #![allow(unsafe_code)]
 
 use super::require_pattern;
+use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, SetupError};
-use crate::matrix::{Csr, Parts, Pattern};
+use crate::matrix::{Csr, Pattern};
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use crate::scalar::Scalar;
 use crate::space::{CHUNK, Threads, require_same};
@@ -109,7 +110,7 @@ impl<T: Scalar> LinearOperator<Threads<T>> for JacobiFactor<T> {
         let n = self.inverse.len();
         require_same("x and the diagonal", &x.len(), &n)?;
         require_same("y and the diagonal", &y.len(), &n)?;
-        let y = Parts::new(y);
+        let y = DisjointSlice::new(y);
         space.team().run(|member| {
             let part = member.part(n, CHUNK);
             // SAFETY: the parts of the members do not overlap.

@@ -10,8 +10,9 @@
 //! Bytes: 12 an entry of L and U (8 if they are `f32`), 16 a row for pointers, 8 for D; x, y and z pass once more: 12 nnz + 56 n.
 #![allow(unsafe_code)]
 
+use crate::disjoint::DisjointSlice;
 use crate::error::BackendError;
-use crate::matrix::{Csr, Parts, Pattern, Triangle};
+use crate::matrix::{Csr, Pattern, Triangle};
 use crate::scalar::Real;
 use crate::schedule::{Plan, PlanScratch, Schedule};
 use crate::space::{Threads, require_same};
@@ -105,7 +106,7 @@ impl<T: Real, S: Real> Ldu<T, S> {
         require_same("the scratch and the factor", &scratch.between.len(), &n)?;
         let (down, up) =
             (self.symbolic.down.begin(&mut scratch.down), self.symbolic.up.begin(&mut scratch.up));
-        let (y, z) = (Parts::new(&mut scratch.between), Parts::new(z));
+        let (y, z) = (DisjointSlice::new(&mut scratch.between), DisjointSlice::new(z));
         let (lower, upper) = (self.lower.view(), self.upper.view());
         space.team().run(|member| {
             down.go(&member, |i| {

@@ -9,12 +9,14 @@ pub(crate) mod form;
 mod incomplete;
 mod jacobi;
 mod ldu;
+mod pivot;
 pub mod threshold;
 
 pub(crate) use fill::{bytes_by_rows, is_symmetric};
 pub use form::{Form, Kind, Sums, Update};
 pub use incomplete::{Incomplete, IncompleteFactor, IncompleteSymbolic};
 pub use jacobi::{Jacobi, JacobiFactor, JacobiSymbolic};
+pub(crate) use pivot::FirstBadPivot;
 
 use crate::error::SetupError;
 use crate::matrix::Pattern;

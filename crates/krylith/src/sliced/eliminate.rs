@@ -7,11 +7,9 @@ use super::LANES;
 use super::kernels::{Task, ValuesMut};
 use super::order::EMPTY;
 use super::strips::{SlicedPattern, Strips};
-use crate::lanes::Lanes;
-use crate::lanes::sealed::Access;
 use crate::precond::form::{self, Update};
+use crate::simd::{Access, Lanes};
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
 /// The rows that a strip points to, eight in a row from some position on, as parts of one or two slices.
 #[derive(Clone, Copy)]
@@ -64,9 +62,8 @@ struct Begun {
 /// Whether all rows of a slice come after one with a bad pivot: nothing before that one needs them.
 #[inline(always)]
 fn is_hopeless(task: &Task<'_>, s: usize) -> bool {
-    let bad = task.bad.load(Ordering::Relaxed);
     // Rows of a slice are in order, the first one is always there.
-    bad != usize::MAX && task.pattern.order.rows[s * LANES] as usize > bad
+    task.bad.is_before(task.pattern.order.rows[s * LANES] as usize)
 }
 
 /// Takes over a slice of A.
@@ -314,7 +311,7 @@ unsafe fn invert(task: &Task<'_>, diagonal: *mut f64, s: usize, size: &[f64; LAN
         } else if form::good(task.form.kind, *place, size) {
             *place = 1.0 / *place;
         } else {
-            task.bad.fetch_min(row as usize, Ordering::Relaxed);
+            task.bad.report(row as usize);
         }
     }
 }

@@ -9,19 +9,19 @@
 #![allow(unsafe_code)]
 
 use super::LANES;
-use super::kernels::{self, Task, ValuesMut, Vector};
+use super::kernels::{self, Task, ValuesMut};
 use super::matrix::Sliced;
 use super::strips::SlicedPattern;
+use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, SetupError};
 use crate::huge;
-use crate::lanes::Stored;
 use crate::matrix::Triangle;
 use crate::operator::LinearOperator;
-use crate::precond::{Form, Kind};
+use crate::precond::{FirstBadPivot, Form, Kind};
 use crate::schedule::{PlanScratch, Schedule, SlicePlan, require_threads};
+use crate::simd::Stored;
 use crate::space::{Threads, require_same};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 /// The factor, its triangles stored in `S`.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl<S: Stored> SlicedFactor<S> {
             return Err(SetupError::PatternChanged);
         }
         let run = self.down.begin(&mut self.refactoring);
-        let (form, bad) = (self.form, AtomicUsize::new(usize::MAX));
+        let (form, bad) = (self.form, FirstBadPivot::default());
         let pattern = &*self.pattern;
         let task = Task { pattern, a_pattern: &a.pattern, a: a.values(), form, shift: self.shift, bad: &bad };
         let f = ValuesMut {
@@ -118,13 +118,7 @@ impl<S: Stored> SlicedFactor<S> {
                 unsafe { kernels::mirror(pattern, *f, member.part(pattern.order.slices(), 64)) };
             }
         });
-        match bad.into_inner() {
-            usize::MAX => Ok(()),
-            row => {
-                let value = self.diagonal[pattern.order.positions[row] as usize];
-                Err(SetupError::BadPivot { row, value })
-            }
-        }
+        bad.into_result(|row| self.diagonal[pattern.order.positions[row] as usize])
     }
 
     /// Entries of the factor, as those of the other form count them.
@@ -177,19 +171,21 @@ impl<S: Stored> LinearOperator<Threads<f64>> for SlicedFactor<S> {
         require_same("x and the factor", &x.len(), &n)?;
         require_same("z and the factor", &z.len(), &n)?;
         let (down, up) = (self.down.begin(&mut scratch.down), self.up.begin(&mut scratch.up));
-        let z = Vector::new(z);
+        let z = DisjointSlice::new(z);
         let pattern = &*self.pattern;
         space.team().run(|member| {
             down.go(&member, |slices| {
                 // SAFETY: lengths were checked; the plan calls each slice once, after the slices its lower strips point to.
-                unsafe { kernels::forward(&pattern.lower, self.lower.as_ptr(), slices, x.as_ptr(), z.get()) };
+                unsafe {
+                    kernels::forward(&pattern.lower, self.lower.as_ptr(), slices, x.as_ptr(), z.as_mut_ptr())
+                };
             });
             member.barrier();
             up.go(&member, |slices| {
                 // SAFETY: as above for the upper strips; the forward sweep ended at the barrier.
                 unsafe {
                     let (upper, inverse) = (self.upper.as_ptr(), self.diagonal.as_ptr());
-                    kernels::backward(&pattern.upper, upper, inverse, slices, z.get());
+                    kernels::backward(&pattern.upper, upper, inverse, slices, z.as_mut_ptr());
                 }
             });
         });

@@ -11,46 +11,9 @@
 use super::LANES;
 use super::eliminate::{eliminate_both_with, eliminate_cholesky_with, mirror_with};
 use super::strips::{SlicedPattern, Strips};
-use crate::lanes::sealed::Access;
-use crate::lanes::{Lanes, Plain};
-use crate::precond::Form;
+use crate::precond::{FirstBadPivot, Form};
+use crate::simd::{Access, Lanes, dispatch};
 use std::ops::Range;
-use std::sync::atomic::AtomicUsize;
-
-/// Defines a kernel for each instruction set and a function that chooses.
-macro_rules! kernels {
-    ($($(#[$doc:meta])* unsafe fn $name:ident $(<$s:ident>)? = $body:ident($($arg:ident: $ty:ty),*);)*) => {$(
-        $(#[$doc])*
-        pub(super) unsafe fn $name $(<$s: Access>)? ($($arg: $ty),*) {
-            #[cfg(target_arch = "x86_64")]
-            {
-                use crate::lanes::{Avx2, Avx512};
-
-                #[target_feature(enable = "avx512f,avx512vl")]
-                unsafe fn avx512 $(<$s: Access>)? ($($arg: $ty),*) {
-                    // SAFETY: compiled for the instructions; the rest is the caller's promise.
-                    unsafe { $body::<Avx512 $(, $s)?>($($arg),*) }
-                }
-                #[target_feature(enable = "avx2")]
-                unsafe fn avx2 $(<$s: Access>)? ($($arg: $ty),*) {
-                    // SAFETY: as above.
-                    unsafe { $body::<Avx2 $(, $s)?>($($arg),*) }
-                }
-
-                if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
-                    // SAFETY: the processor has the instructions; the rest is the caller's promise.
-                    return unsafe { avx512($($arg),*) };
-                }
-                if is_x86_feature_detected!("avx2") {
-                    // SAFETY: as above.
-                    return unsafe { avx2($($arg),*) };
-                }
-            }
-            // SAFETY: by the caller's promise.
-            unsafe { $body::<Plain $(, $s)?>($($arg),*) }
-        }
-    )*};
-}
 
 /// Values on both sides of the diagonal and on it.
 #[derive(Clone, Copy)]
@@ -82,47 +45,27 @@ pub(super) struct Task<'a> {
     pub(super) a: Values,
     pub(super) form: Form,
     pub(super) shift: f64,
-    /// The smallest row with a bad pivot so far.
-    pub(super) bad: &'a AtomicUsize,
+    pub(super) bad: &'a FirstBadPivot,
 }
 
 // SAFETY: as above; nothing else in it is a pointer.
 unsafe impl Sync for Task<'_> {}
 
-/// A vector that members of a team write at places that the plan keeps apart.
-#[derive(Clone, Copy)]
-pub(super) struct Vector(*mut f64);
-
-impl Vector {
-    pub(super) fn new(x: &mut [f64]) -> Self {
-        Vector(x.as_mut_ptr())
-    }
-
-    /// A method, so that a closure shares the vector and not the pointer within.
-    pub(super) fn get(&self) -> *mut f64 {
-        self.0
-    }
-}
-
-// SAFETY: as above.
-unsafe impl Sync for Vector {}
-
-kernels! {
+dispatch! {
     /// y = A x for these slices: strips below the diagonal, the diagonal, strips above.
-    unsafe fn multiply = multiply_with(p: &SlicedPattern, a: Values, slices: Range<usize>, x: *const f64, y: *mut f64);
+    pub(super) unsafe fn multiply(p: &SlicedPattern, a: Values, slices: Range<usize>, x: *const f64, y: *mut f64) = multiply_with;
     /// The same, bit for bit, where all entries of a strip are equal and stored once.
-    unsafe fn multiply_uniform =
-        multiply_uniform_with(p: &SlicedPattern, a: Values, slices: Range<usize>, x: *const f64, y: *mut f64);
+    pub(super) unsafe fn multiply_uniform(p: &SlicedPattern, a: Values, slices: Range<usize>, x: *const f64, y: *mut f64) = multiply_uniform_with;
     /// y = x − L y for these slices, upwards.
-    unsafe fn forward<S> = forward_with(p: &Strips, l: *const S, slices: Range<usize>, x: *const f64, y: *mut f64);
+    pub(super) unsafe fn forward<S: Access>(p: &Strips, l: *const S, slices: Range<usize>, x: *const f64, y: *mut f64) = forward_with;
     /// z = z / d − U z for these slices, downwards, in place.
-    unsafe fn backward<S> = backward_with(p: &Strips, u: *const S, inverse: *const f64, slices: Range<usize>, z: *mut f64);
+    pub(super) unsafe fn backward<S: Access>(p: &Strips, u: *const S, inverse: *const f64, slices: Range<usize>, z: *mut f64) = backward_with;
     /// Rows of L and 1 / D of a Cholesky factor for these slices, upwards. A bad pivot is left in the place of its inverse.
-    unsafe fn eliminate_cholesky<S> = eliminate_cholesky_with(task: &Task<'_>, f: ValuesMut<S>, slices: Range<usize>);
+    pub(super) unsafe fn eliminate_cholesky<S: Access>(task: &Task<'_>, f: ValuesMut<S>, slices: Range<usize>) = eliminate_cholesky_with;
     /// Rows of L, 1 / D and U for these slices, upwards; bad pivots as above.
-    unsafe fn eliminate_both<S> = eliminate_both_with(task: &Task<'_>, f: ValuesMut<S>, slices: Range<usize>);
+    pub(super) unsafe fn eliminate_both<S: Access>(task: &Task<'_>, f: ValuesMut<S>, slices: Range<usize>) = eliminate_both_with;
     /// U = Lᵀ for these slices.
-    unsafe fn mirror<S> = mirror_with(p: &SlicedPattern, f: ValuesMut<S>, slices: Range<usize>);
+    pub(super) unsafe fn mirror<S: Access>(p: &SlicedPattern, f: ValuesMut<S>, slices: Range<usize>) = mirror_with;
 }
 
 /// acc ± Σ v x over strips; `value` loads the values of a strip.
@@ -239,8 +182,8 @@ unsafe fn backward_with<L: Lanes, S: Access>(
 mod tests {
     use super::*;
     use crate::gallery::Problem;
-    use crate::lanes::{Avx2, Avx512};
     use crate::precond::{Kind, Sums, Update};
+    use crate::simd::{Avx2, Avx512, Plain};
     use crate::sliced::Sliced;
     use crate::space::Threads;
     use std::sync::Arc;
@@ -263,7 +206,7 @@ mod tests {
             diagonal: diagonal.as_mut_ptr(),
             upper: upper.as_mut_ptr(),
         };
-        let bad = AtomicUsize::new(usize::MAX);
+        let bad = FirstBadPivot::default();
         let mut x = vec![0.0; p.positions()];
         let (mut z, mut q) = (x.clone(), x.clone());
         let b: Vec<f64> = (0..a.nrows()).map(|i| ((i * 37) as f64).sin()).collect();
@@ -284,7 +227,7 @@ mod tests {
             backward_with::<L, S>(&p.upper, upper.as_ptr(), inverse, all.clone(), z.as_mut_ptr());
             multiply_with::<L>(&p, sliced.values(), all, z.as_ptr(), q.as_mut_ptr());
         }
-        assert_eq!(bad.into_inner(), usize::MAX);
+        assert!(bad.is_none());
         let wide = |v: Vec<S>| v.into_iter().map(|v| v.to_f64()).collect::<Vec<f64>>();
         [wide(lower), diagonal, wide(upper), z, q].concat()
     }

@@ -6,11 +6,12 @@
 #![allow(unsafe_code)]
 
 use super::LANES;
-use super::kernels::{self, Values, Vector};
+use super::kernels::{self, Values};
 use super::strips::{POSITIONS_A_BASE, SlicedPattern};
+use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, SetupError};
 use crate::huge;
-use crate::matrix::{Csr, Parts, SeenValues, part_by_work};
+use crate::matrix::{Csr, SeenValues, part_by_work};
 use crate::operator::LinearOperator;
 use crate::precond::require_pattern;
 use crate::space::{CHUNK, Threads, dot_chunk, require_same};
@@ -72,8 +73,11 @@ impl Sliced {
 
     fn scatter(&mut self, space: &Threads<f64>, a: &Csr<f64>) {
         let pattern = &*self.pattern;
-        let (lower, diagonal, upper) =
-            (Parts::new(&mut self.lower), Parts::new(&mut self.diagonal), Parts::new(&mut self.upper));
+        let (lower, diagonal, upper) = (
+            DisjointSlice::new(&mut self.lower),
+            DisjointSlice::new(&mut self.diagonal),
+            DisjointSlice::new(&mut self.upper),
+        );
         space.team().run(|member| {
             for i in member.part(a.nrows(), 256) {
                 let (columns, values) = a.row(i);
@@ -101,7 +105,7 @@ impl Sliced {
         for (strips, values, one) in
             [(&self.pattern.lower, &self.lower, lower), (&self.pattern.upper, &self.upper, upper)]
         {
-            let (one, values) = (Parts::new(one), values.as_chunks::<LANES>().0);
+            let (one, values) = (DisjointSlice::new(one), values.as_chunks::<LANES>().0);
             space.team().run(|member| {
                 for k in member.part(strips.len(), 1024) {
                     let (mask, values) = (strips.mask[k], values[k]);
@@ -151,7 +155,7 @@ impl Sliced {
 
     /// # Safety
     /// x and y have the pattern's length, and y of these positions is the caller's alone.
-    unsafe fn multiply(&self, positions: Range<usize>, x: &[f64], y: &Vector) {
+    unsafe fn multiply(&self, positions: Range<usize>, x: &[f64], y: &DisjointSlice<'_, f64>) {
         let slices = positions.start / LANES..positions.end / LANES;
         // SAFETY: the pattern's positions are those of x and y, its strips those of the values.
         unsafe {
@@ -159,9 +163,9 @@ impl Sliced {
                 let Uniform { lower, upper, .. } = &self.uniform;
                 let (lower, upper) = (lower.as_ptr(), upper.as_ptr());
                 let values = Values { lower, diagonal: self.diagonal.as_ptr(), upper };
-                kernels::multiply_uniform(&self.pattern, values, slices, x.as_ptr(), y.get());
+                kernels::multiply_uniform(&self.pattern, values, slices, x.as_ptr(), y.as_mut_ptr());
             } else {
-                kernels::multiply(&self.pattern, self.values(), slices, x.as_ptr(), y.get());
+                kernels::multiply(&self.pattern, self.values(), slices, x.as_ptr(), y.as_mut_ptr());
             }
         }
     }
@@ -195,7 +199,7 @@ impl LinearOperator<Threads<f64>> for Sliced {
         _: &mut (),
     ) -> Result<(), BackendError> {
         self.check(x, y)?;
-        let y = Vector::new(y);
+        let y = DisjointSlice::new(y);
         space.team().run(|member| {
             // SAFETY: lengths were checked; the parts of the members do not overlap.
             unsafe { self.multiply(self.part(&member), x, &y) };
@@ -212,7 +216,7 @@ impl LinearOperator<Threads<f64>> for Sliced {
     ) -> Result<f64, BackendError> {
         self.check(x, y)?;
         let n = y.len();
-        let y = Vector::new(y);
+        let y = DisjointSlice::new(y);
         debug_assert!(CHUNK.is_multiple_of(LANES));
         Ok(space.sum_chunks_of(
             n,
@@ -221,7 +225,7 @@ impl LinearOperator<Threads<f64>> for Sliced {
                 // SAFETY: lengths were checked; every chunk is visited once, by one member.
                 let y = unsafe {
                     self.multiply(positions.clone(), x, &y);
-                    std::slice::from_raw_parts(y.get().add(positions.start), positions.len())
+                    std::slice::from_raw_parts(y.as_mut_ptr().add(positions.start), positions.len())
                 };
                 dot_chunk(&x[positions], y)
             },

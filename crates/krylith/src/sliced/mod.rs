@@ -53,13 +53,13 @@ mod matrix;
 mod order;
 mod strips;
 
-pub use crate::lanes::Stored;
+pub use crate::simd::Stored;
 pub use factor::{SlicedFactor, SlicedScratch};
 pub use matrix::Sliced;
 pub use strips::{NotSliced, SlicedPattern};
 
 /// Rows of a slice, lanes of a strip.
-pub(crate) use crate::lanes::LANES;
+pub(crate) use crate::simd::LANES;
 
 #[cfg(test)]
 mod tests {

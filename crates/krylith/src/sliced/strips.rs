@@ -9,9 +9,10 @@
 use super::LANES;
 use super::eliminate;
 use super::order::{EMPTY, LevelOrder};
+use crate::disjoint::DisjointSlice;
 use crate::error::SetupError;
 use crate::huge;
-use crate::matrix::{Parts, Pattern};
+use crate::matrix::Pattern;
 use crate::precond::require_diagonal;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -306,7 +307,7 @@ fn rows_of(order: &LevelOrder, slice: usize) -> impl Iterator<Item = (usize, u32
 /// `most_places` places an entry: finding the strips of such rows takes long, and they are not worth it.
 fn cut(source: &Pattern, order: &LevelOrder, places: &mut [u32], most_places: f64) -> Option<Vec<Task>> {
     let slices = order.slices();
-    let places = (!places.is_empty()).then(|| Parts::new(places));
+    let places = (!places.is_empty()).then(|| DisjointSlice::new(places));
     (0..slices.div_ceil(SLICES_A_TASK))
         .into_par_iter()
         .map(|task| {
@@ -345,7 +346,7 @@ fn cut(source: &Pattern, order: &LevelOrder, places: &mut [u32], most_places: f6
 fn find(
     source: &Pattern,
     order: &LevelOrder,
-    places: Option<&Parts<'_, u32>>,
+    places: Option<&DisjointSlice<'_, u32>>,
     slice: usize,
     found: &mut Vec<Found>,
 ) -> bool {

@@ -8,12 +8,13 @@
 #![allow(unsafe_code)]
 
 use crate::scalar::Scalar;
+use crate::simd::dispatch;
 
 /// Entries summed as one piece: part of the definition of a dot product, not a tuning parameter.
 pub(crate) const CHUNK: usize = 2048;
 
 /// Lanes of a sum.
-pub(crate) const LANES: usize = 8;
+pub(crate) use crate::simd::LANES;
 
 /// The lanes of a sum combined.
 #[inline(always)]
@@ -21,39 +22,9 @@ pub(crate) fn combine<T: Scalar>(l: [T; LANES]) -> T {
     ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]))
 }
 
-/// Defines a function three times, for AVX-512, for AVX2 and for any processor, and a fourth that chooses.
-macro_rules! multiversion {
-    ($(#[$doc:meta])* fn $name:ident<$t:ident>($($arg:ident: $ty:ty),*) $(-> $ret:ty)? $body:block) => {
-        $(#[$doc])*
-        #[inline]
-        pub(crate) fn $name<$t: Scalar>($($arg: $ty),*) $(-> $ret)? {
-            #[inline(always)]
-            fn plain<$t: Scalar>($($arg: $ty),*) $(-> $ret)? $body
-
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx512f,avx512vl")]
-                fn avx512<$t: Scalar>($($arg: $ty),*) $(-> $ret)? { plain($($arg),*) }
-                #[target_feature(enable = "avx2")]
-                fn avx2<$t: Scalar>($($arg: $ty),*) $(-> $ret)? { plain($($arg),*) }
-
-                if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
-                    // SAFETY: the processor has what the function was compiled for.
-                    return unsafe { avx512($($arg),*) };
-                }
-                if is_x86_feature_detected!("avx2") {
-                    // SAFETY: as above.
-                    return unsafe { avx2($($arg),*) };
-                }
-            }
-            plain($($arg),*)
-        }
-    };
-}
-
-multiversion! {
+dispatch! {
     /// Σ conj(xᵢ) yᵢ of one chunk, in lanes.
-    fn dot<T>(x: &[T], y: &[T]) -> T {
+    pub(crate) fn dot<T: Scalar>(x: &[T], y: &[T]) -> T {
         let mut lanes = [T::ZERO; LANES];
         let (xs, x_rest) = x.as_chunks::<LANES>();
         let (ys, y_rest) = y.as_chunks::<LANES>();
@@ -67,11 +38,9 @@ multiversion! {
         }
         combine(lanes)
     }
-}
 
-multiversion! {
     /// Σ xᵢ, in lanes.
-    fn sum<T>(x: &[T]) -> T {
+    pub(crate) fn sum<T: Scalar>(x: &[T]) -> T {
         let mut lanes = [T::ZERO; LANES];
         let (xs, rest) = x.as_chunks::<LANES>();
         for x in xs {
@@ -84,11 +53,9 @@ multiversion! {
         }
         combine(lanes)
     }
-}
 
-multiversion! {
     /// y = a x + b y; with b = 0 the old y is not read.
-    fn axpby<T>(a: T, x: &[T], b: T, y: &mut [T]) {
+    pub(crate) fn axpby<T: Scalar>(a: T, x: &[T], b: T, y: &mut [T]) {
         if b == T::ZERO {
             for (x, y) in x.iter().zip(y) {
                 *y = a * *x;
@@ -103,21 +70,17 @@ multiversion! {
             }
         }
     }
-}
 
-multiversion! {
     /// p = r + b (p − c v), in the order of two updates.
-    fn redirect<T>(r: &[T], b: T, c: T, v: &[T], p: &mut [T]) {
+    pub(crate) fn redirect<T: Scalar>(r: &[T], b: T, c: T, v: &[T], p: &mut [T]) {
         let minus = -c;
         for ((r, v), p) in r.iter().zip(v).zip(p) {
             *p = *r + b * (minus * *v + *p);
         }
     }
-}
 
-multiversion! {
     /// r += a q, and Σ conj(rᵢ) rᵢ of the new r, of one chunk, in lanes.
-    fn update_square<T>(a: T, q: &[T], r: &mut [T]) -> T {
+    pub(crate) fn update_square<T: Scalar>(a: T, q: &[T], r: &mut [T]) -> T {
         for (q, r) in q.iter().zip(&mut *r) {
             *r = a * *q + *r;
         }
@@ -133,11 +96,9 @@ multiversion! {
         }
         combine(lanes)
     }
-}
 
-multiversion! {
     /// x += a p, and then p = z + b p, in the order of two updates.
-    fn cg_direction<T>(a: T, z: &[T], b: T, p: &mut [T], x: &mut [T]) {
+    pub(crate) fn cg_direction<T: Scalar>(a: T, z: &[T], b: T, p: &mut [T], x: &mut [T]) {
         for ((z, p), x) in z.iter().zip(p).zip(x) {
             *x = a * *p + *x;
             *p = *z + b * *p;

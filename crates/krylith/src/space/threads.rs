@@ -3,8 +3,8 @@
 
 use super::lanes::{self, CHUNK};
 use super::{Space, require_same};
+use crate::disjoint::DisjointSlice;
 use crate::error::BackendError;
-use crate::matrix::Parts;
 use crate::scalar::Scalar;
 use crate::team::{Lease, Member, Team, TeamStatistics, ThreadLimit, cores, limit_threads};
 use std::ops::Range;
@@ -119,7 +119,7 @@ impl<T: Scalar> Threads<T> {
         let mut sums = self.sums(n, 1);
         let sums = &mut sums[..n.div_ceil(CHUNK)];
         {
-            let parts = Parts::new(sums);
+            let parts = DisjointSlice::new(sums);
             self.team.run(|member| {
                 let own = divide(&member);
                 for first in own.clone().step_by(CHUNK) {
@@ -154,7 +154,7 @@ impl<T: Scalar> Space for Threads<T> {
 
     fn fill(&self, a: T, x: &mut Vec<T>) -> Result<(), BackendError> {
         let n = x.len();
-        let x = Parts::new(x);
+        let x = DisjointSlice::new(x);
         self.team.run(|member| {
             // SAFETY: the parts of the members do not overlap.
             unsafe { x.get(member.part(n, CHUNK)) }.fill(a);
@@ -164,7 +164,7 @@ impl<T: Scalar> Space for Threads<T> {
 
     fn copy(&self, x: &Vec<T>, y: &mut Vec<T>) -> Result<(), BackendError> {
         require_same("copy", &x.len(), &y.len())?;
-        let y = Parts::new(y);
+        let y = DisjointSlice::new(y);
         self.team.run(|member| {
             let part = member.part(x.len(), CHUNK);
             // SAFETY: the parts of the members do not overlap.
@@ -175,7 +175,7 @@ impl<T: Scalar> Space for Threads<T> {
 
     fn axpby(&self, a: T, x: &Vec<T>, b: T, y: &mut Vec<T>) -> Result<(), BackendError> {
         require_same("axpby", &x.len(), &y.len())?;
-        let y = Parts::new(y);
+        let y = DisjointSlice::new(y);
         self.team.run(|member| {
             let part = member.part(x.len(), CHUNK);
             // SAFETY: the parts of the members do not overlap.
@@ -209,7 +209,7 @@ impl<T: Scalar> Space for Threads<T> {
             require_same("combine", &v.len(), &y.len())?;
         }
         let n = y.len();
-        let y = Parts::new(y);
+        let y = DisjointSlice::new(y);
         self.team.run(|member| {
             let own = member.part(n, CHUNK);
             // A chunk of y stays in cache while all vectors are added to it.
@@ -245,7 +245,7 @@ impl<T: Scalar> Space for Threads<T> {
         let chunks = n.div_ceil(CHUNK);
         let mut sums = self.sums(n, count + 1);
         {
-            let (y, parts) = (Parts::new(y), Parts::new(&mut sums[..chunks * (count + 1)]));
+            let (y, parts) = (DisjointSlice::new(y), DisjointSlice::new(&mut sums[..chunks * (count + 1)]));
             self.team.run(|member| {
                 // A chunk of the basis stays in cache from the updates to the products.
                 for first in member.part(n, CHUNK).step_by(CHUNK) {
@@ -275,7 +275,7 @@ impl<T: Scalar> Space for Threads<T> {
     fn redirect(&self, r: &Vec<T>, b: T, c: T, v: &Vec<T>, p: &mut Vec<T>) -> Result<(), BackendError> {
         require_same("redirect", &r.len(), &p.len())?;
         require_same("redirect", &v.len(), &p.len())?;
-        let p = Parts::new(p);
+        let p = DisjointSlice::new(p);
         self.team.run(|member| {
             let part = member.part(r.len(), CHUNK);
             // SAFETY: the parts of the members do not overlap.
@@ -292,7 +292,8 @@ impl<T: Scalar> Space for Threads<T> {
         let mut sums = self.sums(n, 2);
         let (first_sums, second_sums) = sums[..2 * chunks].split_at_mut(chunks);
         {
-            let (r, rr, wr) = (Parts::new(r), Parts::new(first_sums), Parts::new(second_sums));
+            let (r, rr, wr) =
+                (DisjointSlice::new(r), DisjointSlice::new(first_sums), DisjointSlice::new(second_sums));
             self.team.run(|member| {
                 for first in member.part(n, CHUNK).step_by(CHUNK) {
                     let range = first..(first + CHUNK).min(n);
@@ -312,7 +313,7 @@ impl<T: Scalar> Space for Threads<T> {
     fn update_norm(&self, a: T, q: &Vec<T>, r: &mut Vec<T>) -> Result<T::Real, BackendError> {
         require_same("update_norm", &q.len(), &r.len())?;
         let n = r.len();
-        let r = Parts::new(r);
+        let r = DisjointSlice::new(r);
         let square = self.sum_chunks(n, |range| {
             let q = &q[range.clone()];
             // SAFETY: every chunk is visited once, by one member.
@@ -332,7 +333,7 @@ impl<T: Scalar> Space for Threads<T> {
     ) -> Result<(), BackendError> {
         require_same("cg_direction", &z.len(), &p.len())?;
         require_same("cg_direction", &x.len(), &p.len())?;
-        let (p, x) = (Parts::new(p), Parts::new(x));
+        let (p, x) = (DisjointSlice::new(p), DisjointSlice::new(x));
         self.team.run(|member| {
             let part = member.part(z.len(), CHUNK);
             // SAFETY: the parts of the members do not overlap.
@@ -355,7 +356,7 @@ impl<T: Scalar> Threads<T> {
         let chunks = longest.div_ceil(CHUNK);
         let mut sums = self.sums(longest, count);
         {
-            let parts = Parts::new(&mut sums[..chunks * count]);
+            let parts = DisjointSlice::new(&mut sums[..chunks * count]);
             self.team.run(|member| {
                 for first in member.part(longest, CHUNK).step_by(CHUNK) {
                     for k in 0..count {

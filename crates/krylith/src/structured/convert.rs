@@ -8,10 +8,11 @@ use super::grid::Grid;
 use super::layout::Layout;
 use super::matrix::{StencilMatrix, Values};
 use super::stencil::{Offset, Stencil};
+use crate::disjoint::DisjointSlice;
 use crate::error::SetupError;
-use crate::lanes::LANES;
-use crate::matrix::{Csr, Parts, SeenValues};
+use crate::matrix::{Csr, SeenValues};
 use crate::precond::require_pattern;
+use crate::simd::LANES;
 use crate::space::Threads;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -117,7 +118,7 @@ impl StencilMatrix {
         let rows = Rows::new(layout.grid, stencil, &self.distances, dof);
         let values = Arc::get_mut(&mut self.values).expect("nobody else reads them");
         let parts = values.parts(dof);
-        let present = Parts::new(&mut self.present);
+        let present = DisjointSlice::new(&mut self.present);
         let mark = |step: usize, lane: usize, offset: usize| {
             let at = step * stencil.len() + offset;
             // SAFETY: every unit has one member, and a byte belongs to a step.
@@ -163,9 +164,9 @@ impl StencilMatrix {
 
 /// Coefficients that threads write point by point.
 pub(super) struct ValueParts<'a> {
-    lower: Parts<'a, f64>,
-    diagonal: Parts<'a, f64>,
-    upper: Parts<'a, f64>,
+    lower: DisjointSlice<'a, f64>,
+    diagonal: DisjointSlice<'a, f64>,
+    upper: DisjointSlice<'a, f64>,
     dof: usize,
 }
 
@@ -173,9 +174,9 @@ impl Values {
     pub(super) fn parts(&mut self, dof: usize) -> ValueParts<'_> {
         match self {
             Values::Full { lower, diagonal, upper } => ValueParts {
-                lower: Parts::new(lower),
-                diagonal: Parts::new(diagonal),
-                upper: Parts::new(upper),
+                lower: DisjointSlice::new(lower),
+                diagonal: DisjointSlice::new(diagonal),
+                upper: DisjointSlice::new(upper),
                 dof,
             },
             Values::Constant { .. } => unreachable!("room was made"),
@@ -274,7 +275,7 @@ impl<'a> Rows<'a> {
 fn presence(space: &Threads<f64>, layout: &Layout, stencil: &Stencil) -> Vec<u8> {
     let width = stencil.len();
     let mut present = vec![0u8; layout.steps * width];
-    let parts = Parts::new(&mut present);
+    let parts = DisjointSlice::new(&mut present);
     space.team().run(|member| {
         for unit in member.part(layout.units(), 1) {
             layout.for_points(unit, |point, step, lane| {

@@ -25,17 +25,17 @@
 #![allow(unsafe_code)]
 
 use super::factor::StencilFactor;
-use super::invert::numbers;
-use super::kernels::{self, Sides, Source, Stored, Vector, neighbour, with_size_and_lanes};
+use super::kernels::{self, Sides, Source, Stored, for_each_size, neighbour};
 use super::layout::{Layout, Piece};
 use super::matrix::{StencilMatrix, with_sides};
 use super::pipeline::{Direction, Pipeline, PipelineScratch};
+use crate::disjoint::DisjointSlice;
 use crate::error::BackendError;
 use crate::krylov::{Best, Finish, Status, finish};
-use crate::lanes::{LANES, Lanes};
 use crate::observe::{Iteration, Observer};
 use crate::operator::LinearOperator;
-use crate::space::{Space, Threads, combine_lanes, require_same, sum_lanes};
+use crate::simd::{LANES, Lanes};
+use crate::space::{Space, Threads, require_same, sum_lanes};
 use crate::stop::StoppingCriterion;
 use std::sync::Arc;
 
@@ -182,14 +182,14 @@ impl EisenstatCg {
     ) {
         let counters = self.scratch.begin(&self.layout, 1, space.threads());
         let (layout, pipeline) = (&*self.layout, self.pipeline);
-        let (t, r) = (&self.t, Vector::new(&mut self.r));
+        let (t, r) = (&self.t, DisjointSlice::new(&mut self.r));
         let Sides { lower, upper, below, above, .. } = *sides;
         let sides = Sides { lower, diagonal, upper, below, above };
         space.team().run(|member| {
             let sides = &sides;
             pipeline.go(&member, layout, Direction::Up, counters, 0, |piece| {
                 // SAFETY: vectors of the layout's size; each piece once, after what its lower offsets lead to.
-                unsafe { kernels::forward(1, sides, piece, t.as_ptr(), r.get()) };
+                unsafe { kernels::forward(1, sides, piece, t.as_ptr(), r.as_mut_ptr()) };
             });
         });
     }
@@ -205,7 +205,7 @@ impl EisenstatCg {
         let counters = self.scratch.begin(&self.layout, 2, space.threads());
         let (layout, pipeline) = (&*self.layout, self.pipeline);
         let pieces = layout.pieces();
-        let sums = Vector::new(&mut self.sums);
+        let sums = DisjointSlice::new(&mut self.sums);
         let vectors = Vectors {
             inverse: inverse.values,
             real: layout.real.as_ptr(),
@@ -223,7 +223,7 @@ impl EisenstatCg {
             member.barrier();
             pipeline.go(&member, layout, Direction::Up, counters, 1, |piece| {
                 // SAFETY: as above for the lower offsets; t is finished since the barrier, every piece has sums of its own.
-                unsafe { ascend(1, sides, piece, vectors, sums.get(), pieces) };
+                unsafe { ascend(1, sides, piece, vectors, sums.as_mut_ptr(), pieces) };
             });
         });
         [sum_lanes(&self.sums[..pieces]), sum_lanes(&self.sums[pieces..])]
@@ -233,8 +233,8 @@ impl EisenstatCg {
     fn advance(&mut self, space: &Threads<f64>, inverse: Stored<f64>, alpha: f64, x: &mut [f64]) -> f64 {
         let layout = &*self.layout;
         let pieces = layout.pieces();
-        let sums = Vector::new(&mut self.sums);
-        let (x, r) = (Vector::new(x), Vector::new(&mut self.r));
+        let sums = DisjointSlice::new(&mut self.sums);
+        let (x, r) = (DisjointSlice::new(x), DisjointSlice::new(&mut self.r));
         let vectors = Vectors {
             inverse: inverse.values,
             real: layout.real.as_ptr(),
@@ -248,7 +248,9 @@ impl EisenstatCg {
             for unit in member.part(layout.units(), 1) {
                 for piece in layout.pieces_of(unit) {
                     // SAFETY: vectors of the layout's size; every unit has one member, every piece a sum of its own.
-                    unsafe { step(1, &piece, vectors, alpha, x.get(), r.get(), sums.get()) };
+                    unsafe {
+                        step(1, &piece, vectors, alpha, x.as_mut_ptr(), r.as_mut_ptr(), sums.as_mut_ptr())
+                    };
                 }
             }
         });
@@ -348,8 +350,8 @@ unsafe fn ascend_with<L: Lanes, C: Source, E: Source, const D: usize>(
             pq = L::add(pq, L::mul(p, L::add(t, w)));
             rr = L::add(rr, L::mul(residual, residual));
         }
-        *sums.add(piece.number) = total::<L>(pq);
-        *sums.add(pieces + piece.number) = total::<L>(rr);
+        *sums.add(piece.number) = L::sum(pq);
+        *sums.add(pieces + piece.number) = L::sum(rr);
     }
 }
 
@@ -375,27 +377,21 @@ unsafe fn step_with<L: Lanes, const D: usize>(
             let (_, d) = v.pivots::<L>(step);
             sum = L::add(sum, L::mul(d, L::mul(new, new)));
         }
-        *sums.add(piece.number) = total::<L>(sum);
+        *sums.add(piece.number) = L::sum(sum);
     }
 }
 
-#[inline(always)]
-unsafe fn total<L: Lanes>(pack: L::Pack) -> f64 {
-    // SAFETY: the processor has the instructions.
-    combine_lanes(unsafe { numbers::<L>(pack) })
-}
-
-with_size_and_lanes! {
+for_each_size! {
     descend = descend_with<C: Source, E: Source>(
         sides: &Sides<'_, C, E>, piece: &Piece, v: &Vectors, beta: f64,
     ) if false
 }
-with_size_and_lanes! {
+for_each_size! {
     ascend = ascend_with<C: Source, E: Source>(
         sides: &Sides<'_, C, E>, piece: &Piece, v: &Vectors, sums: *mut f64, pieces: usize,
     ) if false
 }
-with_size_and_lanes! {
+for_each_size! {
     step = step_with<>(
         piece: &Piece, v: &Vectors, alpha: f64, x: *mut f64, r: *mut f64, sums: *mut f64,
     ) if false

@@ -16,15 +16,13 @@
     reason = "loops are inlined into functions for an instruction set, closures may not be"
 )]
 
-use super::invert::{finish, numbers};
-use super::kernels::{Sides, Source, Stored, with_size_and_lanes};
+use super::invert::finish;
+use super::kernels::{Sides, Source, Stored, for_each_size};
 use super::layout::{Layout, Piece, Reach, Reaches};
 use super::stencil::Stencil;
-use crate::lanes::sealed::Access;
-use crate::lanes::{LANES, Lanes};
-use crate::precond::Form;
 use crate::precond::form::{self, Update};
-use std::sync::atomic::AtomicUsize;
+use crate::precond::{FirstBadPivot, Form};
+use crate::simd::{Access, LANES, Lanes, Simd};
 
 /// What a product of a lower and an upper block changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,8 +74,7 @@ pub(super) struct Task<'a, C, E> {
     pub(super) steps: &'a Steps,
     pub(super) form: Form,
     pub(super) shift: f64,
-    /// The smallest row with a bad pivot so far.
-    pub(super) bad: &'a AtomicUsize,
+    pub(super) bad: &'a FirstBadPivot,
 }
 
 /// The factor in the making; lower and upper are null where they stay those of A.
@@ -136,7 +133,7 @@ impl<L: Lanes, C: Source> Entries<L> for There<'_, C> {
 }
 
 /// A block, column by column.
-pub(super) type Block<L, const D: usize> = [[<L as Lanes>::Pack; D]; D];
+pub(super) type Block<L, const D: usize> = [[<L as Simd>::Pack; D]; D];
 /// Eight numbers for each row of a block.
 pub(super) type Rows<const D: usize> = [[f64; LANES]; D];
 
@@ -325,7 +322,7 @@ unsafe fn begin<L: Lanes, C: Source, E: Source, const D: usize>(
             for c in 0..D {
                 size.largest[r] = L::larger(size.largest[r], centre[c][r]);
             }
-            let (mut diagonal, largest) = (numbers::<L>(centre[r][r]), numbers::<L>(size.largest[r]));
+            let (mut diagonal, largest) = (L::numbers(centre[r][r]), L::numbers(size.largest[r]));
             for l in 0..LANES {
                 sizes[r][l] = form::size(kind, diagonal[l], largest[l]);
                 diagonal[l] = form::shifted(kind, diagonal[l], task.shift, sizes[r][l]);
@@ -412,12 +409,12 @@ unsafe fn subtract<L: Lanes, S: Access, const D: usize>(
     }
 }
 
-with_size_and_lanes! {
+for_each_size! {
     eliminate = eliminate_with<C: Source, E: Source, S: Access>(
         task: &Task<'_, C, E>, f: &Making<S>, piece: &Piece,
     ) if C::BLOCKS && Stored::<S>::BLOCKS
 }
-with_size_and_lanes! {
+for_each_size! {
     eliminate_diagonal = eliminate_diagonal_with<C: Source, E: Source>(
         task: &Task<'_, C, E>, f: &Making<f64>, piece: &Piece,
     ) if C::BLOCKS

@@ -9,20 +9,20 @@
 #![allow(unsafe_code)]
 
 use super::eliminate::{self, Making, Steps, Task};
-use super::kernels::{self, Constant, Sides, Source, Stored as InMemory, Vector};
+use super::kernels::{self, Constant, Sides, Source, Stored as InMemory};
 use super::layout::{Layout, Piece, Reaches};
 use super::matrix::{StencilMatrix, Values, with_sides};
 use super::pipeline::{Direction, Pipeline, PipelineScratch};
 use super::stencil::{Offset, Stencil};
+use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, SetupError};
 use crate::huge;
-use crate::lanes::{LANES, Stored};
 use crate::operator::LinearOperator;
-use crate::precond::{Form, Kind};
+use crate::precond::{FirstBadPivot, Form, Kind};
 use crate::schedule::require_threads;
+use crate::simd::{LANES, Stored};
 use crate::space::{Threads, require_same};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The factor, its triangles stored in `S`.
 #[derive(Debug)]
@@ -164,16 +164,13 @@ impl<S: Stored> StencilFactor<S> {
             return Err(SetupError::PatternChanged);
         }
         self.ready = false;
-        let bad = AtomicUsize::new(usize::MAX);
+        let bad = FirstBadPivot::default();
         with_sides!(a, sides => self.eliminate(space, a, sides, &bad));
         if let Triangles::OfA(values) = &mut self.triangles {
             *values = Some(Arc::clone(&a.values));
         }
-        self.ready = bad.load(Ordering::Relaxed) == usize::MAX;
-        match bad.into_inner() {
-            usize::MAX => Ok(()),
-            row => Err(SetupError::BadPivot { row, value: self.pivot_at(row) }),
-        }
+        self.ready = bad.is_none();
+        bad.into_result(|row| self.pivot_at(row))
     }
 
     fn eliminate<C: Source + Sync, E: Source + Sync>(
@@ -181,7 +178,7 @@ impl<S: Stored> StencilFactor<S> {
         space: &Threads<f64>,
         a: &StencilMatrix,
         sides: Sides<'_, C, E>,
-        bad: &AtomicUsize,
+        bad: &FirstBadPivot,
     ) {
         let (layout, dof) = (&*self.layout, self.dof);
         let counts = [self.stencil.lower().len(), self.stencil.upper().len()];
@@ -289,17 +286,17 @@ impl<S: Stored> StencilFactor<S> {
     ) {
         let (layout, dof, pipeline) = (&*self.layout, self.dof, self.pipeline);
         let counters = scratch.pipeline.begin(layout, 2, space.threads());
-        let z = Vector::new(z);
+        let z = DisjointSlice::new(z);
         space.team().run(|member| {
             let sides = &sides;
             pipeline.go(&member, layout, Direction::Up, counters, 0, |piece| {
                 // SAFETY: lengths were checked; the pipeline calls each piece once, after what its lower offsets lead to.
-                unsafe { kernels::forward(dof, sides, piece, x.as_ptr(), z.get()) };
+                unsafe { kernels::forward(dof, sides, piece, x.as_ptr(), z.as_mut_ptr()) };
             });
             member.barrier();
             pipeline.go(&member, layout, Direction::Down, counters, 1, |piece| {
                 // SAFETY: as above for the upper offsets; the forward sweep ended at the barrier.
-                unsafe { kernels::backward(dof, sides, piece, z.get()) };
+                unsafe { kernels::backward(dof, sides, piece, z.as_mut_ptr()) };
             });
         });
     }

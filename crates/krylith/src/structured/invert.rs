@@ -10,21 +10,8 @@
 
 use super::eliminate::{Block, Rows, Task};
 use super::kernels::Source;
-use crate::lanes::{LANES, Lanes};
 use crate::precond::form;
-use std::sync::atomic::Ordering;
-
-/// The eight numbers of a pack.
-///
-/// # Safety
-/// The processor has the instructions.
-#[inline(always)]
-pub(super) unsafe fn numbers<L: Lanes>(pack: L::Pack) -> [f64; LANES] {
-    let mut numbers = [0.0; LANES];
-    // SAFETY: room for eight; the processor has the instructions.
-    unsafe { L::store(numbers.as_mut_ptr(), pack) };
-    numbers
-}
+use crate::simd::{LANES, Lanes};
 
 /// Inverts the block of the diagonal; zeros where there is no point.
 ///
@@ -43,7 +30,7 @@ pub(super) unsafe fn finish<L: Lanes, C: Source, E: Source, const D: usize>(
     for c in 0..D {
         for r in 0..D {
             // SAFETY: the processor has the instructions.
-            a[c][r] = unsafe { numbers::<L>(centre[c][r]) };
+            a[c][r] = unsafe { L::numbers(centre[c][r]) };
         }
     }
     let (pivots, mut bad) = (a, 0);
@@ -130,7 +117,7 @@ fn report<C, E>(
         if let Some(point) = task.layout.point(step, l)
             && !form::good(task.form.kind, pivot[l], size[l])
         {
-            task.bad.fetch_min(task.layout.grid.number(point) * dof + k, Ordering::Relaxed);
+            task.bad.report(task.layout.grid.number(point) * dof + k);
             lanes |= 1 << l;
         }
     }

@@ -16,8 +16,7 @@
 #![allow(clippy::needless_range_loop, reason = "see the note on loops")]
 
 use super::layout::{Piece, Reach, Reaches};
-use crate::lanes::sealed::Access;
-use crate::lanes::{LANES, Lanes};
+use crate::simd::{Access, LANES, Lanes};
 
 /// Where the coefficients of one side come from: entry (row r, column c) of the block at offset o is number (o D + c) D + r.
 pub(super) trait Source: Copy {
@@ -182,33 +181,6 @@ pub(super) struct Sides<'a, C, E> {
     pub(super) above: &'a Reaches,
 }
 
-/// A vector that members of a team write at places that the pipeline keeps apart.
-#[derive(Clone, Copy)]
-pub(super) struct Vector(*mut f64);
-
-impl Vector {
-    pub(super) fn new(x: &mut [f64]) -> Self {
-        Vector(x.as_mut_ptr())
-    }
-
-    /// A method, so that a closure shares the vector and not the pointer within.
-    pub(super) fn get(&self) -> *mut f64 {
-        self.0
-    }
-
-    /// Zeros in these steps.
-    ///
-    /// # Safety
-    /// The vector has these steps, of `dof` unknowns, and nobody else uses them meanwhile.
-    pub(super) unsafe fn clear(&self, steps: std::ops::Range<usize>, dof: usize) {
-        // SAFETY: by the caller's promise.
-        unsafe { self.0.add(steps.start * dof * LANES).write_bytes(0, steps.len() * dof * LANES) }
-    }
-}
-
-// SAFETY: as above.
-unsafe impl Sync for Vector {}
-
 // Loops below are loops and not closures handed to library functions: only what is inlined into a function compiled for an
 // instruction set can use it.
 
@@ -358,38 +330,14 @@ pub(super) unsafe fn backward_with<L: Lanes, C: Source, E: Source, const D: usiz
     }
 }
 
-/// Chooses the number of unknowns, more than one only where `$blocks` says so, and the instruction set.
-macro_rules! with_size_and_lanes {
+/// Chooses the number of unknowns, more than one only where `$blocks` says so; then the instruction set.
+macro_rules! for_each_size {
     ($name:ident = $body:ident <$($g:ident: $bound:ident),*>($($arg:ident: $ty:ty),* $(,)?) if $blocks:expr) => {
         /// # Safety
         /// As the module says, for `dof` unknowns a point.
         pub(super) unsafe fn $name<$($g: $bound),*>(dof: usize, $($arg: $ty),*) {
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx512f,avx512vl")]
-            unsafe fn avx512<$($g: $bound,)* const D: usize>($($arg: $ty),*) {
-                // SAFETY: compiled for the instructions; the rest is the caller's promise.
-                unsafe { $body::<crate::lanes::Avx512, $($g,)* D>($($arg),*) }
-            }
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2")]
-            unsafe fn avx2<$($g: $bound,)* const D: usize>($($arg: $ty),*) {
-                // SAFETY: as above.
-                unsafe { $body::<crate::lanes::Avx2, $($g,)* D>($($arg),*) }
-            }
-            unsafe fn of_size<$($g: $bound,)* const D: usize>($($arg: $ty),*) {
-                #[cfg(target_arch = "x86_64")]
-                {
-                    if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
-                        // SAFETY: the processor has the instructions; the rest is the caller's promise.
-                        return unsafe { avx512::<$($g,)* D>($($arg),*) };
-                    }
-                    if is_x86_feature_detected!("avx2") {
-                        // SAFETY: as above.
-                        return unsafe { avx2::<$($g,)* D>($($arg),*) };
-                    }
-                }
-                // SAFETY: by the caller's promise.
-                unsafe { $body::<crate::lanes::Plain, $($g,)* D>($($arg),*) }
+            $crate::simd::dispatch! {
+                unsafe fn of_size<$($g: $bound),*; const D>($($arg: $ty),*) = $body;
             }
             // SAFETY: by the caller's promise.
             unsafe {
@@ -413,18 +361,18 @@ macro_rules! with_size_and_lanes {
     };
 }
 
-pub(super) use with_size_and_lanes;
+pub(super) use for_each_size;
 
-with_size_and_lanes! {
+for_each_size! {
     multiply = multiply_with<C: Source, E: Source>(
         a: &Sides<'_, C, E>, piece: &Piece, x: *const f64, y: *mut f64,
     ) if C::BLOCKS
 }
-with_size_and_lanes! {
+for_each_size! {
     forward = forward_with<C: Source, E: Source>(
         m: &Sides<'_, C, E>, piece: &Piece, x: *const f64, w: *mut f64,
     ) if C::BLOCKS
 }
-with_size_and_lanes! {
+for_each_size! {
     backward = backward_with<C: Source, E: Source>(m: &Sides<'_, C, E>, piece: &Piece, z: *mut f64) if C::BLOCKS
 }

@@ -22,7 +22,7 @@ use super::grid::Grid;
 use super::mapping::Mapping;
 use super::stencil::{Offset, Stencil};
 use crate::huge;
-use crate::lanes::LANES;
+use crate::simd::LANES;
 use std::ops::Range;
 
 /// What the lag between lines exceeds its least by, unless lines are short or the work of a step is long.

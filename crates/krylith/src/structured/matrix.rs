@@ -12,15 +12,17 @@
 
 use super::convert::distances;
 use super::grid::Grid;
-use super::kernels::{self, Vector};
+use super::kernels::{self};
 use super::layout::{Layout, LayoutError, Reaches};
 use super::stencil::{Offset, Stencil};
+use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, MatrixError, SetupError};
 use crate::huge;
-use crate::lanes::LANES;
-use crate::matrix::{Csr, Parts, Pattern, SeenValues};
+use crate::matrix::{Csr, Pattern, SeenValues};
 use crate::operator::LinearOperator;
+use crate::simd::LANES;
 use crate::space::{Threads, require_same};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The most unknowns a point.
@@ -315,17 +317,17 @@ impl StencilMatrix {
     pub fn gather(&self, space: &Threads<f64>, x: &[f64], laid_out: &mut [f64]) -> Result<(), BackendError> {
         self.check(x.len(), laid_out.len())?;
         let (layout, dof) = (&*self.layout, self.dof);
-        let out = Vector::new(laid_out);
+        let out = DisjointSlice::new(laid_out);
         space.team().run(|member| {
             for unit in member.part(layout.units(), 1) {
                 // SAFETY: the lengths were checked; the steps of a unit and the gap after it have one member.
                 unsafe {
                     let from = if unit == 0 { 0 } else { layout.unit_start(unit) };
-                    out.clear(from..layout.gap_after(unit).end, dof);
+                    clear(&out, from..layout.gap_after(unit).end, dof);
                     layout.for_points(unit, |point, step, lane| {
                         let number = layout.grid.number(point);
                         for c in 0..dof {
-                            *out.get().add((step * dof + c) * LANES + lane) = x[number * dof + c];
+                            *out.as_mut_ptr().add((step * dof + c) * LANES + lane) = x[number * dof + c];
                         }
                     });
                 }
@@ -338,7 +340,7 @@ impl StencilMatrix {
     pub fn scatter(&self, space: &Threads<f64>, laid_out: &[f64], x: &mut [f64]) -> Result<(), BackendError> {
         self.check(x.len(), laid_out.len())?;
         let (layout, dof) = (&*self.layout, self.dof);
-        let x = Parts::new(x);
+        let x = DisjointSlice::new(x);
         space.team().run(|member| {
             for unit in member.part(layout.units(), 1) {
                 layout.for_points(unit, |point, step, lane| {
@@ -357,6 +359,16 @@ impl StencilMatrix {
         require_same("the vector and the rows", &rows, &(self.layout.grid.points() * self.dof))?;
         require_same("the vector and the layout", &positions, &self.positions())
     }
+}
+
+/// Zeros in these steps.
+///
+/// # Safety
+/// Nobody else uses them meanwhile.
+unsafe fn clear(x: &DisjointSlice<'_, f64>, steps: Range<usize>, dof: usize) {
+    let width = dof * LANES;
+    // SAFETY: by the caller's promise.
+    unsafe { x.get(steps.start * width..steps.end * width) }.fill(0.0);
 }
 
 fn require_unknowns(dof: usize) -> Result<(), MatrixError> {
@@ -388,18 +400,18 @@ impl LinearOperator<Threads<f64>> for StencilMatrix {
         require_same("x and the columns of A", &x.len(), &self.positions())?;
         require_same("y and the rows of A", &y.len(), &self.positions())?;
         let (layout, dof) = (&*self.layout, self.dof);
-        let y = Vector::new(y);
+        let y = DisjointSlice::new(y);
         with_sides!(self, sides => space.team().run(|member| {
             for unit in member.part(layout.units(), 1) {
                 // SAFETY: the lengths were checked; the steps of a unit and the gap beside it have one member.
                 unsafe {
                     if unit == 0 {
-                        y.clear(0..layout.first, dof);
+                        clear(&y, 0..layout.first, dof);
                     }
                     for piece in layout.pieces_of(unit) {
-                        kernels::multiply(dof, &sides, &piece, x.as_ptr(), y.get());
+                        kernels::multiply(dof, &sides, &piece, x.as_ptr(), y.as_mut_ptr());
                     }
-                    y.clear(layout.gap_after(unit), dof);
+                    clear(&y, layout.gap_after(unit), dof);
                 }
             }
         }));

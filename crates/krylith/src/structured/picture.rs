@@ -5,7 +5,7 @@
 use super::layout::Layout;
 use super::mapping::Mapping;
 use super::{Grid, Stencil};
-use crate::lanes::LANES;
+use crate::simd::LANES;
 use krylith_plot::plotters::coord::Shift;
 use krylith_plot::plotters::prelude::*;
 use krylith_plot::{Failure, INK, Picture, save, shade};
