@@ -61,6 +61,9 @@ impl<S: Stored> SlicedFactor<S> {
         if form.transposed() {
             return Err(BackendError::Unsupported { what: "sums of columns in slices" }.into());
         }
+        if !pattern.keeps_sides() {
+            return Err(BackendError::Unsupported { what: "a factor in the order of another pattern" }.into());
+        }
         let plan = |triangle: Triangle| {
             let strips = match triangle {
                 Triangle::Lower => &pattern.lower,

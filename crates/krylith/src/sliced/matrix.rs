@@ -85,9 +85,13 @@ impl Sliced {
                 let position = pattern.order.positions[i] as usize;
                 let [below, above] = pattern.bases[position / POSITIONS_A_BASE];
                 for ((&j, &value), &place) in columns.iter().zip(values).zip(places) {
+                    let side = match pattern.keeps_sides() {
+                        true => (j as usize).cmp(&i),
+                        false => (pattern.order.positions[j as usize] as usize).cmp(&position),
+                    };
                     // SAFETY: every entry has a place of its own within its side, and every row one member.
                     unsafe {
-                        match (j as usize).cmp(&i) {
+                        match side {
                             std::cmp::Ordering::Less => lower.write(below + place as usize, value),
                             std::cmp::Ordering::Equal => diagonal.write(position, value),
                             std::cmp::Ordering::Greater => upper.write(above + place as usize, value),

@@ -158,7 +158,7 @@ mod tests {
     fn with_fill(a: &Csr<f64>, recipe: &Incomplete) -> (Arc<SlicedPattern>, Arc<SlicedPattern>) {
         let pattern = recipe.pattern(a.pattern()).unwrap();
         let of_factor = Arc::new(SlicedPattern::find_with(&pattern, 8.0, 8.0).unwrap());
-        (Arc::new(of_factor.part_with(a.pattern(), 8.0).unwrap()), of_factor)
+        (Arc::new(of_factor.in_same_order_with(a.pattern(), 8.0).unwrap()), of_factor)
     }
 
     /// Every factor applied equals the one by rows, and is the same bits on every plan and number of threads.

@@ -113,6 +113,7 @@ pub struct SlicedPattern {
     /// The first place, below and above the diagonal, for every [`POSITIONS_A_BASE`] positions.
     pub(super) bases: Vec<[usize; 2]>,
     symmetric: bool,
+    keeps_sides: bool,
 }
 
 impl SlicedPattern {
@@ -164,16 +165,26 @@ impl SlicedPattern {
         }
     }
 
-    /// The same for a pattern that is part of this one, in the same order: that of A where this one is a factor's. Nobody asks it
-    /// whether it is symmetric.
-    pub(crate) fn part(&self, source: &Arc<Pattern>) -> Result<Self, NotSliced> {
-        self.part_with(source, MOST_PLACES)
+    /// Any pattern of the same size with a full diagonal in the order of this one: that of A where this one is its factor's, or a
+    /// factor's of another matrix. Entries may change the side of the diagonal, so a factor cannot be made on it unless
+    /// [`keeps_sides`](Self::keeps_sides). Whether it is symmetric is not looked for.
+    pub(crate) fn in_same_order(&self, source: &Arc<Pattern>) -> Result<Self, NotSliced> {
+        self.in_same_order_with(source, MOST_PLACES)
     }
 
-    pub(super) fn part_with(&self, source: &Arc<Pattern>, most_places: f64) -> Result<Self, NotSliced> {
+    pub(super) fn in_same_order_with(
+        &self,
+        source: &Arc<Pattern>,
+        most_places: f64,
+    ) -> Result<Self, NotSliced> {
         require_diagonal(source).map_err(NotSliced::Unfit)?;
         debug_assert_eq!(source.nrows(), self.rows());
         Self::cut_along(source, Arc::clone(&self.order), most_places, true)
+    }
+
+    /// Every entry is on the side of the diagonal that it has in the source.
+    pub(crate) fn keeps_sides(&self) -> bool {
+        self.keeps_sides
     }
 
     fn cut_along(
@@ -190,9 +201,10 @@ impl SlicedPattern {
         if fill > most_places {
             return Err(NotSliced::Scattered);
         }
+        let keeps_sides = tasks.iter().all(|t| t.keeps_sides);
         let ([lower, upper], bases) = join(tasks);
         let source = Arc::clone(source);
-        Ok(SlicedPattern { source, order, lower, upper, places, bases, symmetric: false })
+        Ok(SlicedPattern { source, order, lower, upper, places, bases, symmetric: false, keeps_sides })
     }
 
     /// Length of reordered vectors: rows, and the empty positions between levels.
@@ -270,10 +282,11 @@ impl SlicedPattern {
 }
 
 /// Strips of a run of slices, places counted from the first.
-#[derive(Default)]
 struct Task {
     lower: Side,
     upper: Side,
+    /// Every entry is on the side of the diagonal that it has in the source.
+    keeps_sides: bool,
 }
 
 #[derive(Default)]
@@ -311,13 +324,11 @@ fn cut(source: &Pattern, order: &LevelOrder, places: &mut [u32], most_places: f6
     (0..slices.div_ceil(SLICES_A_TASK))
         .into_par_iter()
         .map(|task| {
-            let mut made = Task::default();
+            let mut made = Task { lower: Side::default(), upper: Side::default(), keeps_sides: true };
             let (mut found, mut rank) = (Vec::new(), Vec::new());
             let mut entries = 0;
             for slice in task * SLICES_A_TASK..((task + 1) * SLICES_A_TASK).min(slices) {
-                if !find(source, order, places.as_ref(), slice, &mut found) {
-                    return None;
-                }
+                made.keeps_sides &= find(source, order, places.as_ref(), slice, &mut found);
                 made.push(slice, &mut found, &mut rank);
                 for (lane, row) in rows_of(order, slice) {
                     entries += source.row_range(row as usize).len() - 1;
@@ -341,8 +352,8 @@ fn cut(source: &Pattern, order: &LevelOrder, places: &mut [u32], most_places: f6
         .collect()
 }
 
-/// The distinct offsets of a slice; `places` hold the number of each entry's strip. `false` if an entry changes the side of the
-/// diagonal in this order, which is then not one for this pattern.
+/// The distinct offsets of a slice; `places` hold the number of each entry's strip. Whether every entry keeps its side of the
+/// diagonal in this order.
 fn find(
     source: &Pattern,
     order: &LevelOrder,
@@ -351,6 +362,7 @@ fn find(
     found: &mut Vec<Found>,
 ) -> bool {
     found.clear();
+    let mut keeps_sides = true;
     for (lane, row) in rows_of(order, slice) {
         // SAFETY: every row is in one slice.
         let mut own = places.map(|places| unsafe { places.get(source.row_range(row as usize)) });
@@ -361,9 +373,7 @@ fn find(
                 continue;
             }
             let offset = order.positions[j as usize].wrapping_sub((slice * LANES + lane) as u32) as i32;
-            if (j < row) != (offset < 0) {
-                return false;
-            }
+            keeps_sides &= (j < row) == (offset < 0);
             if found.get(guess).is_none_or(|f| f.offset != offset) {
                 guess = found.iter().position(|f| f.offset == offset).unwrap_or(found.len());
             }
@@ -377,7 +387,7 @@ fn find(
             guess += 1;
         }
     }
-    true
+    keeps_sides
 }
 
 impl Task {

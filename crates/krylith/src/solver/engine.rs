@@ -139,6 +139,15 @@ pub(super) struct Site<'a, A> {
     pub(super) reserved: u64,
 }
 
+impl<A: 'static> Site<'_, A> {
+    /// A, where it is a matrix of another pattern than the one that the preconditioner is made from.
+    pub(super) fn other_matrix(&self) -> Option<&Csr<f64>> {
+        let a = as_matrix(self.a)?;
+        let same = Arc::ptr_eq(a.pattern(), self.matrix.pattern()) || a.pattern() == self.matrix.pattern();
+        (!same).then_some(a)
+    }
+}
+
 impl<A> Site<'_, A> {
     /// Entries of A pass through `f32` while they are eliminated; where that is too narrow for them, `f64` is kept, and told.
     fn fits_narrow(&self, kind: Preconditioning, log: &mut Log) -> bool {
@@ -390,10 +399,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
                 rows.m.set_shift(shift);
                 rows.m.refactor(space, matrix)
             }
-            Engine::Slices(slices) => {
-                slices.a.set(space, matrix)?;
-                slices.m.refactor(space, &slices.a, shift)
-            }
+            Engine::Slices(slices) => slices.refactor(space, matrix, shift),
             Engine::Blocks(blocks) => blocks.refactor(space, matrix, shift),
             Engine::Grid(grid) => grid.refactor(space, matrix, shift),
             Engine::Reordered(r) => r.refactor(space, matrix, shift),
@@ -409,7 +415,7 @@ impl<A: LinearOperator<Space> + 'static> Engine<A> {
             }
             Engine::Blocks(s) => s.workspace = Workspace::new(method, System { space, a: &s.a, m: &s.m })?,
             Engine::Grid(grid) => grid.change_method(space, method)?,
-            Engine::Reordered(r) => r.inner.change_method(space, &r.a, method)?,
+            Engine::Reordered(r) => r.change_method(space, method)?,
         }
         Ok(())
     }

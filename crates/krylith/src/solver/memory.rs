@@ -36,7 +36,9 @@ impl Memory {
     /// What the pattern of a square matrix tells: on a grid, if it is that of one, with a number for every entry. Of one without a
     /// full diagonal, what it would take by rows.
     pub fn foresee(pattern: &Arc<Pattern>) -> Self {
-        if let Some(Ok(memory)) = Found::new(pattern, Form::LU, 0, None, false).map(|f| f.memory::<f64>()) {
+        if let Some(Ok(memory)) =
+            Found::new(pattern, None, Form::LU, 0, None, false).map(|f| f.memory::<f64>())
+        {
             return memory;
         }
         match SlicedPattern::find(pattern) {

@@ -32,6 +32,8 @@ const MOST_PADDING_OF_BLOCKS: f64 = 1.15;
 /// A, M and workspace on the grid.
 pub(super) struct OnGrid {
     pub(super) a: StencilMatrix,
+    /// What the factor is made from, unless it has the pattern of A.
+    source: Option<StencilMatrix>,
     pub(super) m: AnyStencil,
     pub(super) workspace: Iterating,
     pub(super) b: Vec<f64>,
@@ -47,8 +49,13 @@ pub(super) enum Iterating {
 }
 
 impl Iterating {
-    fn new(method: Method, system: System<'_, Space, StencilMatrix, AnyStencil>) -> Result<Self, SolveError> {
-        if let (Method::Cg, Either::Wide(m)) = (method, system.m)
+    /// `own`: the factor is made from A.
+    fn new(
+        method: Method,
+        system: System<'_, Space, StencilMatrix, AnyStencil>,
+        own: bool,
+    ) -> Result<Self, SolveError> {
+        if let (true, Method::Cg, Either::Wide(m)) = (own, method, system.m)
             && let Some(built) = EisenstatCg::new(system.space, system.a, m)
         {
             return Ok(Iterating::Eisenstat(Box::new(built?)));
@@ -67,7 +74,10 @@ impl Iterating {
 /// A grid, and what is factored there.
 pub(super) struct Found {
     structure: Structure,
-    a: StencilMatrix,
+    /// Of the matrix that is factored, without coefficients yet.
+    source: StencilMatrix,
+    /// Of A, if that is another one.
+    other: Option<StencilMatrix>,
     form: Form,
     level: usize,
 }
@@ -78,8 +88,7 @@ impl<A: 'static> Site<'_, A> {
         if self.options.layout != Layout::Auto {
             return None;
         }
-        let own =
-            as_matrix(self.a).is_some_and(|a| std::sync::Arc::ptr_eq(a.pattern(), self.matrix.pattern()));
+        as_matrix(self.a)?;
         let (form, level, size) = match kind {
             Preconditioning::Block(BlockKind::Ic0, size) => (Form::CHOLESKY, 0, Some(size)),
             Preconditioning::Block(BlockKind::Ilu0, size) => (Form::LU, 0, Some(size)),
@@ -88,14 +97,17 @@ impl<A: 'static> Site<'_, A> {
                 (recipe.form, recipe.level, None)
             }
         };
-        if own { Found::new(self.matrix.pattern(), form, level, size, narrow) } else { None }
+        let other = self.other_matrix().map(|a| &**a.pattern());
+        Found::new(self.matrix.pattern(), other, form, level, size, narrow)
     }
 }
 
 impl Found {
-    /// `size` is that of the blocks a block factor was asked for, `None` inside for any.
+    /// The grid of the matrix that is factored; `other` is the pattern of A, if that is another one. `size` is that of the blocks a
+    /// block factor was asked for, `None` inside for any.
     pub(super) fn new(
         pattern: &Pattern,
+        other: Option<&Pattern>,
         form: Form,
         level: usize,
         size: Option<Option<usize>>,
@@ -119,9 +131,19 @@ impl Found {
             return None;
         }
         let filled = structure.stencil.with_fill(level)?;
-        let a = StencilMatrix::for_factor(structure.grid, &structure.stencil, &filled, dof).ok()?;
+        let (grid, mut stencils) = (structure.grid, vec![&structure.stencil, &filled]);
+        let of_a = other.map(Structure::detect).transpose().ok()?;
+        if let Some(of_a) = &of_a {
+            if of_a.grid != grid || of_a.dof != dof {
+                return None;
+            }
+            stencils.push(&of_a.stencil);
+        }
+        let layout = StencilMatrix::layout_for(grid, &stencils, dof).ok()?;
+        let source = StencilMatrix::zeros(&layout, &structure.stencil, dof).ok()?;
+        let other = of_a.map(|of_a| StencilMatrix::zeros(&layout, &of_a.stencil, dof)).transpose().ok()?;
         let most = if dof == 1 { MOST_PADDING } else { MOST_PADDING_OF_BLOCKS };
-        (a.padding() <= most).then_some(Found { structure, a, form, level })
+        (source.padding() <= most).then_some(Found { structure, source, other, form, level })
     }
 
     /// Bytes of A on the grid and of its factor, at most.
@@ -131,16 +153,15 @@ impl Found {
 
     /// What it will take, if every entry is a number of its own.
     pub(super) fn memory<S: Stored>(&self) -> Result<Memory, SetupError> {
-        Ok(Memory::on_grid(
-            format!("structured: {}", self.structure),
-            &self.a,
-            StencilFactor::<S>::foresee(&self.a, self.form, self.level)?,
-        ))
+        let factor = StencilFactor::<S>::foresee(&self.source, self.form, self.level)?;
+        let mut memory = Memory::on_grid(format!("structured: {}", self.structure), &self.source, factor);
+        memory.copy += self.other.as_ref().map_or(0, StencilMatrix::foreseen_bytes);
+        Ok(memory)
     }
 }
 
 impl OnGrid {
-    pub(super) fn build<S: Stored, A: LinearOperator<Space>>(
+    pub(super) fn build<S: Stored, A: LinearOperator<Space> + 'static>(
         site: &Site<'_, A>,
         found: Found,
         kind: Preconditioning,
@@ -151,26 +172,39 @@ impl OnGrid {
     {
         let Site { space, options, matrix, method, .. } = *site;
         let memory = found.memory::<S>()?;
-        let Found { structure, mut a, form, level } = found;
-        log.factoring(|| a.set(space, matrix))?;
+        let Found { structure, mut source, mut other, form, level } = found;
+        log.factoring(|| {
+            if let (Some(other), Some(a)) = (&mut other, site.other_matrix()) {
+                other.set(space, a)?;
+            }
+            source.set(space, matrix)
+        })?;
         let mut factor = log.analyzing(|| match (memory.factor as u64, site.limit()) {
             (predicted, limit) if predicted > limit => Err(SetupError::MemoryLimit { predicted, limit }),
-            _ => StencilFactor::<S>::new(&a, form, level, space.threads()),
+            _ => StencilFactor::<S>::new(&source, form, level, space.threads()),
         })?;
         let shift = log.factor(options.recover, kind, 0.0, |shift| {
             factor.set_shift(shift);
-            factor.refactor(space, &a)
+            factor.refactor(space, &source)
         })?;
+        let (a, source) = match other {
+            Some(other) => (other, Some(source)),
+            None => (source, None),
+        };
         let mut layout = format!(
             "structured: {structure}{}{}{}",
             if a.is_constant() { ", constant coefficients" } else { "" },
             if level > 0 { format!(", factor on {}", factor.stencil()) } else { String::new() },
-            if factor.shares_off_diagonals() { ", off-diagonals of the factor are those of A" } else { "" },
+            match (factor.shares_off_diagonals(), &source) {
+                (true, None) => ", off-diagonals of the factor are those of A",
+                (true, Some(_)) => ", off-diagonals of the factor are those of the matrix it is made from",
+                (false, _) => "",
+            },
         );
         let (nnz, bytes) = (factor.nnz(), factor.bytes());
         let m = AnyStencil::from(factor);
         let n = a.positions();
-        let workspace = Iterating::new(method, System { space, a: &a, m: &m })?;
+        let workspace = Iterating::new(method, System { space, a: &a, m: &m }, source.is_none())?;
         if matches!(workspace, Iterating::Eisenstat(_)) {
             layout.push_str(", Eisenstat's trick");
         }
@@ -185,9 +219,13 @@ impl OnGrid {
             layout,
             ordering: String::new(),
             predicted: memory.copy + memory.factor + vectors,
-            held: a.bytes() + bytes + workspace.bytes_besides_vectors() + vectors,
+            held: a.bytes()
+                + source.as_ref().map_or(0, StencilMatrix::bytes)
+                + bytes
+                + workspace.bytes_besides_vectors()
+                + vectors,
         };
-        Ok((Engine::Grid(Box::new(OnGrid { a, m, workspace, b, x, left_trick: false })), told))
+        Ok((Engine::Grid(Box::new(OnGrid { a, source, m, workspace, b, x, left_trick: false })), told))
     }
 
     pub(super) fn refactor(
@@ -196,10 +234,11 @@ impl OnGrid {
         matrix: &Csr<f64>,
         shift: f64,
     ) -> Result<(), SetupError> {
-        self.a.require(matrix)?;
+        let from = self.source.as_mut().unwrap_or(&mut self.a);
+        from.require(matrix)?;
         self.m.release();
-        self.a.set(space, matrix)?;
-        self.m.refactor(space, &self.a, shift)?;
+        from.set(space, matrix)?;
+        self.m.refactor(space, from, shift)?;
         if let (true, Either::Wide(m)) = (self.left_trick, &self.m)
             && let Some(built) = EisenstatCg::new(space, &self.a, m)
         {
@@ -223,7 +262,8 @@ impl OnGrid {
 
     /// Another method with the same M.
     pub(super) fn change_method(&mut self, space: &Space, method: Method) -> Result<(), SolveError> {
-        self.workspace = Iterating::new(method, System { space, a: &self.a, m: &self.m })?;
+        let own = self.source.is_none();
+        self.workspace = Iterating::new(method, System { space, a: &self.a, m: &self.m }, own)?;
         self.left_trick = false;
         Ok(())
     }

@@ -58,12 +58,16 @@ pub(super) struct Front {
 impl<A: LinearOperator<Space> + 'static> Site<'_, A> {
     /// Permutations that were asked for or are needed; none if rows and columns stay.
     pub(super) fn reorder(&self, kind: Preconditioning, log: &mut Log) -> Result<Option<Front>, SolveError> {
-        let own = as_matrix(self.a).is_some_and(|a| Arc::ptr_eq(a.pattern(), self.matrix.pattern()));
+        let Some(a) = as_matrix(self.a) else { return Ok(None) };
         let pivots = matches!(kind, Preconditioning::Ilut(threshold) if threshold.pivoting);
         let matches = self.wants_matching(kind);
-        let power = self.scale;
+        let power = match self.other_matrix() {
+            Some(_) => Magnitude::of_matrix(self.space, a)?.exact_scale(),
+            None => self.scale,
+        };
         let matches = matches && kind != Preconditioning::None;
-        if !own || self.options.reorder == Ordering::Natural && !pivots && !matches && power == 1.0 {
+        let scaled = power != 1.0 || self.scale != 1.0;
+        if self.options.reorder == Ordering::Natural && !pivots && !matches && !scaled {
             return Ok(None);
         }
         let n = self.matrix.nrows();
@@ -78,7 +82,7 @@ impl<A: LinearOperator<Space> + 'static> Site<'_, A> {
         if self.options.reorder != Ordering::Natural {
             log.analyzing(|| front.order(self.matrix, self.options.reorder))?;
         }
-        if power != 1.0 {
+        if scaled {
             front.words.push(format!("A multiplied by {power:e}"));
         }
         let changed = pivots || !front.words.is_empty();
@@ -155,22 +159,63 @@ fn compose(p: &Permutation, q: &Permutation) -> Result<Permutation, SolveError> 
     Ok(Permutation::new(old).map_err(SetupError::from)?)
 }
 
+/// A matrix with its rows and columns permuted, multiplied by a power of two.
+struct Permuted {
+    /// Of the matrix as given.
+    source: Arc<Pattern>,
+    /// For every entry of the permuted matrix its place in the given one.
+    places: Vec<usize>,
+    power: f64,
+    /// The values that were taken over last.
+    seen: Option<SeenValues>,
+    matrix: Csr<f64>,
+}
+
+impl Permuted {
+    fn new(space: &Space, matrix: &Csr<f64>, power: f64, front: &Front) -> Result<Self, SetupError> {
+        let mut permuted = matrix.view().permute(&front.rows, &front.columns)?;
+        if power != 1.0 {
+            permuted.values_mut().iter_mut().for_each(|v| *v *= power);
+        }
+        Ok(Permuted {
+            source: Arc::clone(matrix.pattern()),
+            places: places(matrix, &permuted, front),
+            power,
+            seen: Some(SeenValues::of(space, matrix)),
+            matrix: permuted,
+        })
+    }
+
+    /// Bytes that a copy of this matrix will take, with the place of each of its entries.
+    fn predict(matrix: &Csr<f64>) -> usize {
+        matrix.bytes() + size_of::<usize>() * matrix.nnz()
+    }
+
+    /// Takes over the values of a matrix of the same pattern; allocates nothing.
+    fn set(&mut self, space: &Space, matrix: &Csr<f64>) -> Result<(), SetupError> {
+        require_pattern(&self.source, matrix.pattern())?;
+        if self.seen.is_some_and(|seen| seen.are_those_of(space, matrix)) {
+            return Ok(());
+        }
+        self.power = Magnitude::of_matrix(space, matrix)?.exact_scale();
+        for (to, &place) in self.matrix.values_mut().iter_mut().zip(&self.places) {
+            *to = matrix.values()[place] * self.power;
+        }
+        self.seen = Some(SeenValues::of(space, matrix));
+        Ok(())
+    }
+}
+
 /// The permuted system.
 pub(super) struct Reordered {
     rows: Permutation,
     columns: Permutation,
-    /// Of A.
-    source: Arc<Pattern>,
-    /// For every entry of the permuted matrix its place in A.
-    places: Vec<usize>,
-    /// The power of two that A is multiplied by.
-    power: f64,
-    /// The values of A that were taken over last.
-    seen: Option<SeenValues>,
-    pub(super) a: Csr<f64>,
+    a: Permuted,
+    /// What the preconditioner is made from, unless it has the pattern of A.
+    source: Option<Permuted>,
     b: Vec<f64>,
     x: Vec<f64>,
-    pub(super) inner: Engine<Csr<f64>>,
+    inner: Engine<Csr<f64>>,
 }
 
 impl Reordered {
@@ -182,72 +227,55 @@ impl Reordered {
     ) -> Result<(Engine<A>, Told), SolveError> {
         let Site { options, space, method, matrix, .. } = *site;
         let n = matrix.nrows();
-        // A copy of A, the place of each of its entries, and vectors in the new order.
-        let extra = matrix.bytes() + size_of::<usize>() * matrix.nnz() + 16 * n + 16 * n;
+        // Copies of the matrices, and vectors and permutations.
+        let other = site.other_matrix();
+        let extra = Permuted::predict(matrix) + other.map_or(0, Permuted::predict) + 16 * n + 16 * n;
         let reserved = extra as u64;
         Site { reserved, ..*site }.require_room(kind)?;
         let permute = |front: &Front| {
-            let mut a = matrix.view().permute(&front.rows, &front.columns).map_err(SetupError::from)?;
-            if front.power != 1.0 {
-                a.values_mut().iter_mut().for_each(|v| *v *= front.power);
-            }
-            Ok::<_, SetupError>(a)
+            let source = Permuted::new(space, matrix, site.scale, front)?;
+            Ok::<_, SetupError>(match other {
+                Some(a) => (Permuted::new(space, a, front.power, front)?, Some(source)),
+                None => (source, None),
+            })
         };
-        let mut a = log.analyzing(|| permute(&front))?;
+        let (mut a, mut source) = log.analyzing(|| permute(&front))?;
         log.rows = Some(front.rows.old().to_vec());
         let mut triangles = None;
         if let Some(threshold) = kind.threshold() {
-            let inner = Site { options, space, a: &a, matrix: &a, method, scale: 1.0, reserved };
+            let matrix = &source.as_ref().unwrap_or(&a).matrix;
+            let inner = Site { options, space, a: &a.matrix, matrix, method, scale: 1.0, reserved };
             let found = threshold.triangles(&inner, kind, Some(&front.scale), log)?;
             if let Some(q) = &found.0.columns {
                 front.exchange(q)?;
                 front.words.push("columns exchanged for larger pivots".into());
-                a = log.analyzing(|| permute(&front))?;
+                (a, source) = log.analyzing(|| permute(&front))?;
             }
             triangles = Some(found);
         }
-        let inner = Site { options, space, a: &a, matrix: &a, method, scale: 1.0, reserved };
+        let from = &source.as_ref().unwrap_or(&a).matrix;
+        let inner = Site { options, space, a: &a.matrix, matrix: from, method, scale: 1.0, reserved };
         let (engine, mut told) = match triangles {
             Some(found) => Engine::with_triangles(&inner, kind, found, log)?,
             None => Engine::in_order(&inner, kind, log)?,
         };
         log.rows = None;
-        let places = log.analyzing(|| places(matrix, &a, &front));
         told.predicted += extra;
         told.held += extra;
         told.ordering = front.words.join(", then ");
-        let Front { rows, columns, power, .. } = front;
-        let reordered = Reordered {
-            rows,
-            columns,
-            source: Arc::clone(matrix.pattern()),
-            places,
-            power,
-            seen: Some(SeenValues::of(space, matrix)),
-            a,
-            b: vec![0.0; n],
-            x: vec![0.0; n],
-            inner: engine,
-        };
+        let Front { rows, columns, .. } = front;
+        let reordered =
+            Reordered { rows, columns, a, source, b: vec![0.0; n], x: vec![0.0; n], inner: engine };
         Ok((Engine::Reordered(Box::new(reordered)), told))
     }
 
-    /// Takes over the values of A; allocates nothing.
-    fn set(&mut self, space: &Space, a: &Csr<f64>) -> Result<(), SetupError> {
-        require_pattern(&self.source, a.pattern())?;
-        if self.seen.is_some_and(|seen| seen.are_those_of(space, a)) {
-            return Ok(());
-        }
-        self.power = Magnitude::of_matrix(space, a)?.exact_scale();
-        for (to, &place) in self.a.values_mut().iter_mut().zip(&self.places) {
-            *to = a.values()[place] * self.power;
-        }
-        self.seen = Some(SeenValues::of(space, a));
-        Ok(())
+    /// Another method with the same preconditioner.
+    pub(super) fn change_method(&mut self, space: &Space, method: Method) -> Result<(), SolveError> {
+        self.inner.change_method(space, &self.a.matrix, method)
     }
 
     pub(super) fn is_scaled(&self) -> bool {
-        self.power != 1.0
+        self.a.power != 1.0
     }
 
     /// Puts the best iterate that the last run left for a worse one into `x`; `false` if there is none.
@@ -263,13 +291,14 @@ impl Reordered {
     /// x = 2ᵉ Q y.
     fn store(&self, y: &[f64], x: &mut [f64]) {
         for (from, &j) in y.iter().zip(self.columns.old()) {
-            x[j as usize] = *from * self.power;
+            x[j as usize] = *from * self.a.power;
         }
     }
 
     pub(super) fn refactor(&mut self, space: &Space, a: &Csr<f64>, shift: f64) -> Result<(), SetupError> {
-        self.set(space, a)?;
-        let result = self.inner.refactor(space, &self.a, shift);
+        let from = self.source.as_mut().unwrap_or(&mut self.a);
+        from.set(space, a)?;
+        let result = self.inner.refactor(space, &from.matrix, shift);
         result.map_err(|error| in_order_of_a(error, Some(self.rows.old())))
     }
 
@@ -280,14 +309,14 @@ impl Reordered {
         b: &[f64],
         x: &[f64],
     ) -> Result<(), SolveError> {
-        self.set(space, a)?;
+        self.a.set(space, a)?;
         for (to, &i) in self.b.iter_mut().zip(self.rows.old()) {
             *to = b[i as usize];
         }
         for (to, &j) in self.x.iter_mut().zip(self.columns.old()) {
-            *to = x[j as usize] / self.power;
+            *to = x[j as usize] / self.a.power;
         }
-        self.inner.begin(space, &self.a, &self.b, &self.x)
+        self.inner.begin(space, &self.a.matrix, &self.b, &self.x)
     }
 
     pub(super) fn run(
@@ -298,7 +327,7 @@ impl Reordered {
         stop: &mut impl StoppingCriterion<f64>,
         observer: &mut impl Observer<f64>,
     ) -> Result<Finish<f64>, BackendError> {
-        let finish = self.inner.run(again, space, &self.a, &self.b, &mut self.x, stop, observer)?;
+        let finish = self.inner.run(again, space, &self.a.matrix, &self.b, &mut self.x, stop, observer)?;
         self.store(&self.x, x);
         Ok(finish)
     }

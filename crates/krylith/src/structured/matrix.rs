@@ -198,14 +198,13 @@ impl StencilMatrix {
         Ok(a)
     }
 
-    /// No coefficients yet, laid out so that a factor on the second stencil has its place too.
-    pub(crate) fn for_factor(
+    /// A layout in which matrices and factors on all of these stencils have their place.
+    pub(crate) fn layout_for(
         grid: Grid,
-        stencil: &Stencil,
-        filled: &Stencil,
+        stencils: &[&Stencil],
         dof: usize,
-    ) -> Result<Self, SetupError> {
-        Self::zeros(&Arc::new(Layout::new(grid, &[stencil, filled], dof)?), stencil, dof)
+    ) -> Result<Arc<Layout>, SetupError> {
+        Ok(Arc::new(Layout::new(grid, stencils, dof)?))
     }
 
     /// Places that are computed for each point.

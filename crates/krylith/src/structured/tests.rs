@@ -133,7 +133,8 @@ fn on_grid<S: crate::sliced::Stored>(
     for threads in [1, 2, 3, 8] {
         let space = Threads::new(threads);
         let filled = a.1.with_fill(level).unwrap();
-        let mut a = StencilMatrix::for_factor(a.0, a.1, &filled, a.2).unwrap();
+        let layout = StencilMatrix::layout_for(a.0, &[a.1, &filled], a.2).unwrap();
+        let mut a = StencilMatrix::zeros(&layout, a.1, a.2).unwrap();
         a.set(&space, csr).unwrap();
         let mut f = StencilFactor::<S>::new(&a, form, level, threads).unwrap();
         assert!(f.bytes() == StencilFactor::<S>::foresee(&a, form, level).unwrap());
