@@ -71,7 +71,8 @@ impl Factored {
 }
 
 impl Solver {
-    /// Analyzes and factors for an A that is only applied (`LinearOperator`), with a matrix for the preconditioner and the choices.
+    /// Analyzes and factors for an A that is only applied (`LinearOperator`), with a matrix for the preconditioner and the choices. Where
+    /// A is a matrix too, of any other pattern, both are stored in the order that suits the factor.
     pub fn prepare_with<A: LinearOperator<Threads<f64>> + 'static>(
         &self,
         a: &A,
