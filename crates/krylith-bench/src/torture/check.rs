@@ -206,6 +206,12 @@ fn check_names(findings: &mut Findings, system: &System, report: &Report) {
     findings.check(Check::SilentChange, words);
 }
 
+/// There is no preconditioner, or it is that of a fallback, which is made from the matrix at hand.
+fn made_for_this_solve(report: &Report) -> bool {
+    let name = report.preconditioner.as_str();
+    name == "none" || report.recovery.iter().any(|step| step.action.ends_with(&format!("with {name}")))
+}
+
 /// The report agrees with itself and with the options.
 fn check_sense(findings: &mut Findings, system: &System, threads: usize, report: &Report, stale: bool) {
     let options = &system.options;
@@ -220,7 +226,7 @@ fn check_sense(findings: &mut Findings, system: &System, threads: usize, report:
         () if !(report.shift >= 0.0 && report.shift.is_finite()) => format!("shift {:e}", report.shift),
         () if interrupted && options.stop_at.is_none() => "interrupted by nobody".into(),
         () if report.backward_error.is_some_and(|e| e < 0.0) => format!("{:?}", report.backward_error),
-        () if stale && changed && !options.allow_stale && report.preconditioner != "none" => {
+        () if stale && changed && !options.allow_stale && !made_for_this_solve(report) => {
             format!("{} of another matrix was used", report.preconditioner)
         }
         () => return findings.check(Check::Nonsense, None),
