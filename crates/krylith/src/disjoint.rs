@@ -35,7 +35,7 @@ impl<'a, T: Copy> DisjointSlice<'a, T> {
     /// # Safety
     /// While the piece is in use, nobody else takes one that overlaps it.
     #[inline]
-    #[allow(clippy::mut_from_ref)]
+    #[expect(clippy::mut_from_ref, reason = "the caller keeps pieces apart")]
     pub(crate) unsafe fn get(&self, range: Range<usize>) -> &mut [T] {
         assert!(range.start <= range.end && range.end <= self.len);
         // SAFETY: in bounds by the line above, disjoint from other pieces by the caller's promise; the borrow of the slice

@@ -63,7 +63,7 @@ pub struct Options {
     /// A folder with CATALOGUE.tsv, whose matrices of at most 2000 rows are sampled too
     #[arg(long)]
     catalogue: Option<PathBuf>,
-    /// Seconds that one call of the library may compute, or sleep; a factor of 4000 rows that fills completely takes two minutes
+    /// Seconds that one call of the library may compute, or sleep; a factor of 2149 rows that fills completely takes twenty
     #[arg(long, default_value_t = 300)]
     limit: u64,
     /// Keep counts and failures here as JSON

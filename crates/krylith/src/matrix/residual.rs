@@ -9,8 +9,8 @@
 //!
 //! The bounds here are a little larger than these, so that their own rounding is covered: (k + 4) u in the place of γ, and a factor
 //! of 1.01. A product that underflows adds an error of at most 2⁻¹⁰⁷⁴, and a square that does hides a number below 2⁻⁵³⁷: together
-//! less than 2⁻⁵³⁰ per row, which is added at the end. Adding it row by row is arithmetic on subnormal numbers, which takes
-//! processors a hundred cycles each.
+//! less than 2⁻⁵³⁰ per row, which is added at the end. Adding it row by row would be arithmetic on subnormal numbers, which
+//! is slow: it was most of the pass.
 //!
 //! References: Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1; Ogita, Rump & Oishi 2005,
 //! doi:10.1137/030601818, algorithm Dot2 and its bound.

@@ -75,7 +75,7 @@ unsafe fn sums_of_four(rows: [__m256d; 4]) -> __m256d {
     }
 }
 
-/// Row r of those from `start`, zero if there is none.
+/// Row r, or zeros past the last row.
 #[inline(always)]
 unsafe fn row<const B: usize>(rows: &[__m256d; B], r: usize) -> __m256d {
     // SAFETY: the caller's processor has AVX.

@@ -7,8 +7,8 @@
 //! memory is the limit, and cost *w*. The balance of cost and gain, never below zero, shrinks the team when it reaches
 //! [`TOLERATED`]. Processor time does not pass while the caller itself has lost its core, which it would have alone as well.
 //!
-//! The account begins when a worker is seen to have lost its core (see `watch`): on an idle machine there is none, and uneven work
-//! alone does not shrink a team. After a pause the team is complete again. A team that has to shrink soon after that has come
+//! Waits are counted only after a worker was seen to lose its core (see `watch`). So on an idle machine nothing is counted, and uneven
+//! work alone does not shrink a team. After a pause the team is complete again. A team that has to shrink soon after that has come
 //! back too early, and the next pause is twice as long.
 
 use std::time::Duration;

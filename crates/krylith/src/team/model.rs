@@ -179,27 +179,34 @@ fn work(gate: &Gate, cells: &[Cell; 2], last: u64, sleeps: bool) {
     }
 }
 
+/// Two jobs for one worker; `call` does what the caller does once the gate is open.
+fn with_worker(sleeps: bool, call: impl Fn(usize, &Gate, &[Cell; 2])) {
+    let shared = Arc::new((Gate::default(), [Cell::new(), Cell::new()]));
+    let worker = {
+        let shared = Arc::clone(&shared);
+        thread::spawn(move || work(&shared.0, &shared.1, 2, sleeps))
+    };
+    let (gate, cells) = &*shared;
+    for round in 1..=2 {
+        cells[0].set(round);
+        gate.open();
+        call(round, gate, cells);
+    }
+    worker.join().unwrap();
+}
+
 /// A caller that does not wait for the worker to come: the worker comes in or is late, and never touches what the caller has
 /// taken back.
 #[test]
 fn who_comes_in_reads_what_the_caller_wrote_and_the_caller_what_it_left() {
     check(|sleeps| {
-        let shared = Arc::new((Gate::default(), [Cell::new(), Cell::new()]));
-        let worker = {
-            let shared = Arc::clone(&shared);
-            thread::spawn(move || work(&shared.0, &shared.1, 2, sleeps))
-        };
-        let (gate, cells) = &*shared;
-        for round in 1..=2 {
-            cells[0].set(round);
-            gate.open();
+        with_worker(sleeps, |round, gate, cells| {
             let come = gate.close();
             gate.wait_until_left(come, &wait(sleeps));
             if come == 1 {
                 assert_eq!(cells[1].get(), round);
             }
-        }
-        worker.join().unwrap();
+        });
     });
 }
 
@@ -207,21 +214,12 @@ fn who_comes_in_reads_what_the_caller_wrote_and_the_caller_what_it_left() {
 #[test]
 fn who_is_waited_for_wakes_the_caller() {
     check(|sleeps| {
-        let shared = Arc::new((Gate::default(), [Cell::new(), Cell::new()]));
-        let worker = {
-            let shared = Arc::clone(&shared);
-            thread::spawn(move || work(&shared.0, &shared.1, 2, sleeps))
-        };
-        let (gate, cells) = &*shared;
-        for round in 1..=2 {
-            cells[0].set(round);
-            gate.open();
+        with_worker(sleeps, |round, gate, cells| {
             gate.wait_until_come(1, None, &wait(sleeps));
             assert_eq!(gate.close(), 1);
             gate.wait_until_left(1, &wait(sleeps));
             assert_eq!(cells[1].get(), round);
-        }
-        worker.join().unwrap();
+        });
     });
 }
 

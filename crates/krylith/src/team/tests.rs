@@ -16,6 +16,16 @@ fn impatient(size: usize) -> Team {
     team
 }
 
+/// Members that come to a job and pass its barrier.
+fn members_that_meet(team: &Team) -> usize {
+    let count = AtomicUsize::new(0);
+    team.run(|member| {
+        member.barrier();
+        count.fetch_add(1, Ordering::Relaxed);
+    });
+    count.into_inner()
+}
+
 #[test]
 fn every_member_runs_once() {
     for size in [1, 2, 3, 8] {
@@ -131,12 +141,7 @@ fn a_panic_comes_out_and_the_team_lives_on() {
         let message = *result.unwrap_err().downcast::<String>().unwrap();
         assert!(message.contains("fails"), "{message}");
     }
-    let count = AtomicUsize::new(0);
-    team.run(|member| {
-        member.barrier();
-        count.fetch_add(1, Ordering::Relaxed);
-    });
-    assert_eq!(count.load(Ordering::Relaxed), 4);
+    assert_eq!(members_that_meet(&team), 4);
 }
 
 #[test]
@@ -246,12 +251,7 @@ fn a_panic_ends_the_sleep_of_the_others() {
             let message = *result.unwrap_err().downcast::<String>().unwrap();
             assert!(message.contains("fails"), "{message}");
         }
-        let count = AtomicUsize::new(0);
-        team.run(|member| {
-            member.barrier();
-            count.fetch_add(1, Ordering::Relaxed);
-        });
-        assert!(count.into_inner() >= 1);
+        assert!(members_that_meet(&team) >= 1);
     }
 }
 
