@@ -244,7 +244,7 @@ impl Facts {
 
 impl Plan {
     fn new(loaded: &Loaded) -> Self {
-        let memory = Memory::foresee(loaded.matrix.pattern());
+        let memory = Memory::predict(loaded.matrix.pattern());
         // The user's x and b as well.
         let vectors = |method| (memory.vectors(method) + 16 * loaded.matrix.nrows()) as u64;
         Plan {

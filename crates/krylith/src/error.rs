@@ -203,6 +203,18 @@ pub enum SetupError {
     Backend(#[from] BackendError),
 }
 
+impl SetupError {
+    /// The same, naming the row of A, where rows were permuted: `rows[i]` is the row of A at place i.
+    pub(crate) fn in_order_of_a(self, rows: Option<&[u32]>) -> Self {
+        match (self, rows) {
+            (SetupError::BadPivot { row, value }, Some(rows)) => {
+                SetupError::BadPivot { row: rows[row] as usize, value }
+            }
+            (other, _) => other,
+        }
+    }
+}
+
 /// The place where vectors live (threads, a device, other processes) could not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]

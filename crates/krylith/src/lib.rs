@@ -20,10 +20,13 @@
 //! * [`structured`]: matrices of structured grids, found in others or made by hand, without index arrays;
 //! * [`space`], [`operator`], [`krylov`]: Krylov methods, written once for every place where vectors may live;
 //! * [`stop`], [`observe`]: when an iteration ends, and who watches it;
+//! * [`placement`], [`setup`], [`engine`]: in which order and storage a system is iterated, and what iterates;
 //! * [`solver`], [`report`]: the short way, with certified answers.
 
 pub mod block;
+mod choice;
 mod disjoint;
+pub mod engine;
 pub mod error;
 pub mod gallery;
 mod huge;
@@ -32,10 +35,12 @@ pub mod krylov;
 pub mod matrix;
 pub mod observe;
 pub mod operator;
+pub mod placement;
 pub mod precond;
 pub mod report;
 pub mod scalar;
 pub mod schedule;
+pub mod setup;
 mod simd;
 pub mod sliced;
 pub mod solver;

@@ -14,20 +14,46 @@ pub struct Iteration<R> {
     pub rhs_norm: R,
 }
 
+/// A direction of conjugate gradients: the iterate moves along p, and r by a multiple of A p.
+#[derive(Debug)]
+pub struct Direction<'a, R, V: ?Sized> {
+    /// The iteration that the step leads to.
+    pub index: usize,
+    /// p.
+    pub p: &'a V,
+    /// A p.
+    pub a_p: &'a V,
+    /// pᵀ A p.
+    pub curvature: R,
+}
+
 /// Sees every iteration from number 0 on, the same record for every method, and may end it.
-pub trait Observer<R> {
+///
+/// `V` is what directions are: numbers in the order of A for an observer of [`Solver`](crate::Solver), vectors of the space for one
+/// that is handed to a method of [`krylov`](crate::krylov).
+pub trait Observer<R, V: ?Sized = [R]> {
     /// `Break` ends the solve with what has been reached.
     fn iterated(&mut self, iteration: &Iteration<R>) -> ControlFlow<()>;
+
+    /// Whether [`direction`](Self::direction) is to be called. An iteration that never forms A p, such as Eisenstat's, is then not
+    /// taken; asked once, before a solve.
+    fn wants_directions(&self) -> bool {
+        false
+    }
+
+    /// A direction of conjugate gradients and its product with A, before the step along it. Both are multiplied by the same power of
+    /// two where the system is out of range. Other methods have no conjugate directions and do not call this.
+    fn direction(&mut self, _: &Direction<'_, R, V>) {}
 }
 
 /// Watches nothing.
-impl<R> Observer<R> for () {
+impl<R, V: ?Sized> Observer<R, V> for () {
     fn iterated(&mut self, _: &Iteration<R>) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }
 
-impl<R, F: FnMut(&Iteration<R>) -> ControlFlow<()>> Observer<R> for F {
+impl<R, V: ?Sized, F: FnMut(&Iteration<R>) -> ControlFlow<()>> Observer<R, V> for F {
     fn iterated(&mut self, iteration: &Iteration<R>) -> ControlFlow<()> {
         self(iteration)
     }
@@ -50,7 +76,7 @@ impl<R> History<R> {
     }
 }
 
-impl<R: Real> Observer<R> for History<R> {
+impl<R: Real, V: ?Sized> Observer<R, V> for History<R> {
     fn iterated(&mut self, iteration: &Iteration<R>) -> ControlFlow<()> {
         self.residual_norms.push(iteration.residual_norm);
         ControlFlow::Continue(())

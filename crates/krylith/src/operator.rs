@@ -8,8 +8,32 @@
 //! allocating, when only the values have changed.
 
 use crate::error::{BackendError, SetupError};
+use crate::matrix::Csr;
+use crate::scalar::Scalar;
 use crate::space::Space;
 use std::any::Any;
+
+/// The sizes of a residual r̂ = b − A x as it was computed.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ResidualNorms<R> {
+    /// ‖r̂‖₂.
+    pub norm: R,
+    /// ‖r̂‖∞.
+    pub largest: R,
+    /// What an operator with entries knows besides.
+    pub certain: Option<ResidualBounds<R>>,
+}
+
+/// What is certain of a computed residual.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ResidualBounds<R> {
+    /// A bound of ‖r̂ − r‖₂.
+    pub rounding: R,
+    /// ‖A‖∞.
+    pub row_sum: R,
+    /// r̂ was computed in twice the digits.
+    pub precise: bool,
+}
 
 /// y = A x, for vectors of the space `S`.
 pub trait LinearOperator<S: Space> {
@@ -44,6 +68,33 @@ pub trait LinearOperator<S: Space> {
     ) -> Result<S::Scalar, BackendError> {
         self.apply(space, x, y, scratch)?;
         space.dot(x, y)
+    }
+
+    /// r = b − A x and its sizes. Where the operator knows its entries, with a bound of the rounding, in more digits if `precise`.
+    fn residual(
+        &self,
+        space: &S,
+        (x, b): (&S::Vector, &S::Vector),
+        _precise: bool,
+        r: &mut S::Vector,
+        scratch: &mut Self::Scratch,
+    ) -> Result<ResidualNorms<S::Real>, BackendError> {
+        self.apply(space, x, r, scratch)?;
+        space.axpby(S::Scalar::ONE, b, -S::Scalar::ONE, r)?;
+        let (norm, sizes) = (space.norm(r)?, space.extremes(r)?);
+        // Where an entry is not finite, neither is the norm.
+        let largest = if sizes.not_finite.is_none() { sizes.largest } else { norm };
+        Ok(ResidualNorms { norm, largest, certain: None })
+    }
+
+    /// ‖Aᵀr‖ / ‖|A|ᵀ|r|‖, where the operator knows its entries: near zero only if no x has a residual much smaller than r.
+    fn normal_residual(&self, _space: &S, _r: &S::Vector) -> Result<Option<S::Real>, BackendError> {
+        Ok(None)
+    }
+
+    /// The operator as a matrix in this process's memory, if it is one.
+    fn matrix(&self) -> Option<&Csr<S::Scalar>> {
+        None
     }
 
     /// y = Aᴴ x, where the operator can.
@@ -88,6 +139,67 @@ pub trait Preconditioner<S: Space, A: ?Sized>: LinearOperator<S> {
     fn set_shift(&mut self, _shift: f64) -> bool {
         false
     }
+
+    /// Lets go of what is shared with the matrix that was factored, so that new values can take its place without a copy. There is
+    /// no factor until the next `refactor`.
+    fn release(&mut self) {}
+
+    /// The sweeps of Eisenstat's trick, if this preconditioner may have the triangles of A.
+    fn split_sweeps(&self) -> Option<&dyn SplitSweeps<S, A>> {
+        None
+    }
+}
+
+/// Vectors of an iteration with [`SplitSweeps`], in the letters of [`EisenstatCg`](crate::krylov::EisenstatCg).
+#[derive(Debug)]
+pub struct SplitVectors<V> {
+    /// r̂ = (D + L)⁻¹ r.
+    pub r: V,
+    /// The direction of the system that is iterated.
+    pub p: V,
+    /// The direction in x.
+    pub t: V,
+    /// With t + w = (D + L)⁻¹ A t.
+    pub w: V,
+}
+
+/// Sweeps of a preconditioner M = (D + L) D⁻¹ (D + U) that has the triangles of A = L + E + U: they apply
+/// (D + L)⁻¹ A (D + U)⁻¹ without a product with A ([`EisenstatCg`](crate::krylov::EisenstatCg)).
+pub trait SplitSweeps<S: Space, A: ?Sized> {
+    /// Whether there is a factor, and L and U are those that A has now.
+    fn has_triangles_of(&self, a: &A) -> bool;
+
+    /// What the sweeps need to write besides vectors.
+    fn scratch(&self, space: &S) -> Result<Box<dyn Any + Send>, BackendError>;
+
+    /// r̂ = (D + L)⁻¹ t.
+    fn enter(
+        &self,
+        space: &S,
+        a: &A,
+        v: &mut SplitVectors<S::Vector>,
+        scratch: &mut dyn Any,
+    ) -> Result<(), BackendError>;
+
+    /// p = D r̂ + β p;  t = (D + U)⁻¹ p;  w = (D + L)⁻¹ (p + (E − 2D) t). Gives pᵀ(t + w) and ‖(D + L) r̂‖².
+    fn sweep(
+        &self,
+        space: &S,
+        a: &A,
+        beta: S::Scalar,
+        v: &mut SplitVectors<S::Vector>,
+        scratch: &mut dyn Any,
+    ) -> Result<[S::Scalar; 2], BackendError>;
+
+    /// x += α t;  r̂ −= α (t + w). Gives r̂ᵀD r̂.
+    fn advance(
+        &self,
+        space: &S,
+        alpha: S::Scalar,
+        v: &mut SplitVectors<S::Vector>,
+        x: &mut S::Vector,
+        scratch: &mut dyn Any,
+    ) -> Result<S::Scalar, BackendError>;
 }
 
 impl<S: Space, O: LinearOperator<S>> LinearOperator<S> for &O {
@@ -123,6 +235,25 @@ impl<S: Space, O: LinearOperator<S>> LinearOperator<S> for &O {
         scratch: &mut Self::Scratch,
     ) -> Result<S::Scalar, BackendError> {
         (**self).apply_dot(space, x, y, scratch)
+    }
+
+    fn residual(
+        &self,
+        space: &S,
+        vectors: (&S::Vector, &S::Vector),
+        precise: bool,
+        r: &mut S::Vector,
+        scratch: &mut Self::Scratch,
+    ) -> Result<ResidualNorms<S::Real>, BackendError> {
+        (**self).residual(space, vectors, precise, r, scratch)
+    }
+
+    fn normal_residual(&self, space: &S, r: &S::Vector) -> Result<Option<S::Real>, BackendError> {
+        (**self).normal_residual(space, r)
+    }
+
+    fn matrix(&self) -> Option<&Csr<S::Scalar>> {
+        (**self).matrix()
     }
 
     fn apply_transpose(
@@ -220,6 +351,8 @@ trait Erased<S: Space, A: ?Sized>: Send + Sync {
     ) -> Result<(), BackendError>;
     fn refactor(&mut self, space: &S, a: &A) -> Result<(), SetupError>;
     fn set_shift(&mut self, shift: f64) -> bool;
+    fn release(&mut self);
+    fn split_sweeps(&self) -> Option<&dyn SplitSweeps<S, A>>;
 }
 
 /// The scratch as the type it was made with.
@@ -283,6 +416,14 @@ where
     fn set_shift(&mut self, shift: f64) -> bool {
         Preconditioner::set_shift(self, shift)
     }
+
+    fn release(&mut self) {
+        Preconditioner::release(self);
+    }
+
+    fn split_sweeps(&self) -> Option<&dyn SplitSweeps<S, A>> {
+        Preconditioner::split_sweeps(self)
+    }
 }
 
 impl<S: Space, A: ?Sized> LinearOperator<S> for DynPreconditioner<S, A> {
@@ -338,5 +479,13 @@ impl<S: Space, A: ?Sized> Preconditioner<S, A> for DynPreconditioner<S, A> {
 
     fn set_shift(&mut self, shift: f64) -> bool {
         self.inner.set_shift(shift)
+    }
+
+    fn release(&mut self) {
+        self.inner.release();
+    }
+
+    fn split_sweeps(&self) -> Option<&dyn SplitSweeps<S, A>> {
+        self.inner.split_sweeps()
     }
 }

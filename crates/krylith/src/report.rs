@@ -121,7 +121,7 @@ pub struct Report {
     pub preconditioner_bytes: usize,
     /// What the diagonal was enlarged by for the preconditioner, in units of its size; 0 where no pivot was bad.
     pub shift: f64,
-    /// Bytes of everything that the solve holds besides A, b and x, as foreseen from the pattern, plans not counted.
+    /// Bytes of everything that the solve holds besides A, b and x, as predicted from the pattern, plans not counted.
     pub predicted_bytes: usize,
     /// Bytes that it held.
     pub bytes: usize,

@@ -229,9 +229,9 @@ fn of_several_bad_pivots_the_smallest_row_is_told() {
     let corner = Csr::from_triplets(2, 2, &[0, 0, 1], &[0, 1, 0], &[1.0, 1.0, 1.0]).unwrap();
     let ilu = Incomplete::ilu(0).analyze(&space, &corner).unwrap().factor(&space, &corner).unwrap();
     assert_eq!(ilu.parts().1, [1.0, -1.0]);
-    let forgiving = Jacobi { forgiving: true }.analyze(&space, &hole).unwrap().factor(&space, &hole).unwrap();
+    let robust = Jacobi { robust: true }.analyze(&space, &hole).unwrap().factor(&space, &hole).unwrap();
     let mut z = vec![0.0; 2];
-    forgiving.apply(&space, &vec![3.0, 4.0], &mut z, &mut ()).unwrap();
+    robust.apply(&space, &vec![3.0, 4.0], &mut z, &mut ()).unwrap();
     assert_eq!(z, [3.0, 4.0]);
 }
 

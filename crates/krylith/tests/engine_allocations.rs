@@ -84,9 +84,9 @@ fn sequences() {
                 let (b, mut x) = (vec![1.0; a.nrows()], vec![0.0; a.nrows()]);
                 let report = prepared.solve(a, &b, &mut x, &mut ()).unwrap();
                 report.require_converged().unwrap();
-                let foreseen = report.predicted_bytes;
-                let near = foreseen.abs_diff(report.bytes) < report.bytes / 10;
-                assert!(near, "{name} {ordering} {precision:?}: {foreseen} foreseen, {}", report.bytes);
+                let predicted = report.predicted_bytes;
+                let near = predicted.abs_diff(report.bytes) < report.bytes / 10;
+                assert!(near, "{name} {ordering} {precision:?}: {predicted} predicted, {}", report.bytes);
             }
         }
     }
@@ -115,9 +115,9 @@ fn prepared(layout: Order) {
     // A copy of b and the recomputed residual are there while solving only.
     let told = report.bytes - 16 * a.nrows();
     assert!(held.abs_diff(told) < told / 50, "{layout:?}: {held} held, {told} told");
-    let foreseen = report.predicted_bytes;
-    let near = foreseen.abs_diff(report.bytes) < report.bytes / 20;
-    assert!(near, "{layout:?}: {foreseen} foreseen, {} held", report.bytes);
+    let predicted = report.predicted_bytes;
+    let near = predicted.abs_diff(report.bytes) < report.bytes / 20;
+    assert!(near, "{layout:?}: {predicted} predicted, {} held", report.bytes);
 }
 
 /// Method and factor put together by the user.

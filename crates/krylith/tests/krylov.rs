@@ -35,7 +35,7 @@ impl Method {
         b: &Vec<f64>,
         x: &mut Vec<f64>,
         stop: &mut impl StoppingCriterion<f64>,
-        observer: &mut impl Observer<f64>,
+        observer: &mut impl Observer<f64, Vec<f64>>,
     ) -> Result<Finish<f64>, BackendError> {
         let system = System { space: &Sequential, a, m };
         match self {

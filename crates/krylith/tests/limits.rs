@@ -145,7 +145,7 @@ fn a_restart_without_memory_is_an_error() {
     let (space, a) = (Threads::new(1), problem("poisson2d:6"));
     let m = Identity::new(36);
     let system = System { space: &space, a: &a, m: &m };
-    let memory = Memory::foresee(a.pattern());
+    let memory = Memory::predict(a.pattern());
     for restart in HUGE {
         assert!(Gmres::new(system, restart).is_err() && Fgmres::new(system, restart).is_err());
         for method in [Method::Gmres(restart), Method::Fgmres(restart)] {

@@ -5,7 +5,7 @@ use super::record::Line;
 use crate::Failure;
 use crate::rhs::Rhs;
 use clap::Args;
-use krylith::operator::{LinearOperator, Recipe, Symbolic};
+use krylith::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use krylith::precond::Incomplete;
 use krylith::schedule::Schedule;
 use krylith::sliced::{Sliced, SlicedFactor, SlicedPattern};
@@ -140,7 +140,7 @@ fn incomplete(
     let mut sliced = Sliced::zeros(&pattern);
     keep("factor", least_seconds(|| sliced.set(space, a).and_then(|()| factor.refactor(space, &sliced)))?);
     let (mut x, mut y) = (space.zeros(&pattern.positions())?, space.zeros(&pattern.positions())?);
-    pattern.gather(&right_hand_side(a), &mut x);
+    pattern.gather(space, &right_hand_side(a), &mut x)?;
     keep("spmv", application(&sliced, space, &x, &mut y)?);
     keep("apply", application(&factor, space, &x, &mut y)?);
     Ok(())

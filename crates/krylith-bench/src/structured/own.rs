@@ -119,10 +119,10 @@ fn slices<'a>(_: &Case, space: &'a Threads<f64>, a: &'a Csr<f64>) -> Result<Box<
     let mut pair = Pair::new(space, a, (Sliced::zeros(&pattern), m), |space, m, a| m.refactor(space, a))?;
     pair.set = Some(|space, own, a| own.set(space, a));
     pair.x = space.zeros(&pattern.positions())?;
-    pattern.gather(&probe(a.nrows()), &mut pair.x);
+    pattern.gather(space, &probe(a.nrows()), &mut pair.x)?;
     pair.back = Box::new(move |_, y| {
         let mut natural = vec![0.0; a.nrows()];
-        pattern.scatter(y, &mut natural);
+        pattern.scatter(space, y, &mut natural).expect("vectors of the pattern's length");
         natural
     });
     Ok(Box::new(pair))

@@ -5,6 +5,7 @@ use super::matrix::Bsr;
 use crate::error::{BackendError, SetupError};
 use crate::matrix::{Csr, Pattern};
 use crate::operator::{LinearOperator, Preconditioner};
+use crate::placement::storage;
 use crate::schedule::Plan;
 use crate::space::Threads;
 use std::sync::Arc;
@@ -81,6 +82,10 @@ impl BlockMatrix {
         Ok(blocks)
     }
 
+    fn require(&self, a: &Csr<f64>) -> Result<(), SetupError> {
+        with!(&self.0, own => own.require(a))
+    }
+
     /// Takes over the values of a matrix of the pattern that was blocked; allocates nothing.
     pub fn set(&mut self, space: &Threads<f64>, a: &Csr<f64>) -> Result<(), SetupError> {
         with!(&mut self.0, own => own.set(space, a))
@@ -120,6 +125,8 @@ impl BlockMatrix {
         with!(&self.0, own => own.bytes())
     }
 }
+
+storage!(BlockMatrix);
 
 impl LinearOperator<Threads<f64>> for BlockMatrix {
     type Scratch = ();
@@ -228,6 +235,11 @@ impl LinearOperator<Threads<f64>> for BlockPreconditioner {
 }
 
 impl Preconditioner<Threads<f64>, BlockMatrix> for BlockPreconditioner {
+    fn set_shift(&mut self, shift: f64) -> bool {
+        self.shift = shift;
+        true
+    }
+
     fn refactor(&mut self, space: &Threads<f64>, a: &BlockMatrix) -> Result<(), SetupError> {
         with!(&mut self.factor, own => own.shift = self.shift);
         match (&mut self.factor, &a.0) {

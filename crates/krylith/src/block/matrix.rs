@@ -60,9 +60,14 @@ impl<const B: usize> Bsr<B> {
         Ok(Bsr { source: Arc::clone(source), pattern, values })
     }
 
+    /// `Err(PatternChanged)` unless the matrix has the pattern that was blocked.
+    pub(super) fn require(&self, a: &Csr<f64>) -> Result<(), SetupError> {
+        require_pattern(&self.source, a.pattern())
+    }
+
     /// Takes over the values of a matrix of the pattern that was blocked; allocates nothing.
     pub fn set(&mut self, space: &Threads<f64>, a: &Csr<f64>) -> Result<(), SetupError> {
-        require_pattern(&self.source, a.pattern())?;
+        self.require(a)?;
         let (pattern, values) = (&*self.pattern, DisjointSlice::new(&mut self.values));
         space.team().run(|member| {
             for i in self::blocks(pattern, &member) {

@@ -34,11 +34,13 @@ mod any;
 mod dense;
 mod factor;
 mod kernels;
+mod layout;
 mod matrix;
 mod natural;
 
 pub use any::{BlockMatrix, BlockPreconditioner};
 pub use factor::{BlockFactor, BlockKind, BlockRecipe, BlockScratch, BlockSymbolic};
+pub(crate) use layout::InBlocks;
 pub use matrix::Bsr;
 pub use natural::{BlockSize, natural_block};
 pub(crate) use natural::{count_blocks, full_block};

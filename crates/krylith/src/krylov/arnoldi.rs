@@ -83,8 +83,8 @@ impl<S: Space> Arnoldi<S> {
         &mut self,
         space: &S,
         now: &mut Iteration<S::Real>,
-        stop: &mut impl StoppingCriterion<S::Real>,
-        observer: &mut impl Observer<S::Real>,
+        stop: &mut (impl StoppingCriterion<S::Real> + ?Sized),
+        observer: &mut (impl Observer<S::Real, S::Vector> + ?Sized),
     ) -> Result<ControlFlow<Option<Status>>, BackendError> {
         let column = self.extend(space)?;
         match column {

@@ -14,7 +14,7 @@ use crate::scalar::{Real, Scalar};
 use crate::space::Space;
 use crate::stop::StoppingCriterion;
 
-pub(crate) struct Best<S: Space> {
+pub(super) struct Best<S: Space> {
     x: S::Vector,
     /// ‖r‖ of the copy, where there is one.
     kept: Option<S::Real>,
@@ -29,22 +29,22 @@ impl<S: Space> std::fmt::Debug for Best<S> {
 }
 
 impl<S: Space> Best<S> {
-    pub(crate) fn new(space: &S, layout: &S::Layout) -> Result<Self, BackendError> {
+    pub(super) fn new(space: &S, layout: &S::Layout) -> Result<Self, BackendError> {
         Ok(Best { x: space.zeros(layout)?, kept: None, least: None })
     }
 
     /// Forgets the run before.
-    pub(crate) fn start(&mut self) {
+    pub(super) fn start(&mut self) {
         (self.kept, self.least) = (None, None);
     }
 
     /// The copy and its ‖r‖ by the recurrence.
-    pub(crate) fn kept(&self) -> Option<(&S::Vector, S::Real)> {
+    pub(super) fn kept(&self) -> Option<(&S::Vector, S::Real)> {
         self.kept.map(|norm| (&self.x, norm))
     }
 
     /// Before `x`, whose residual is `now`, becomes an iterate whose residual is `next`.
-    pub(crate) fn guard(
+    pub(super) fn guard(
         &mut self,
         space: &S,
         x: &S::Vector,
@@ -56,7 +56,7 @@ impl<S: Space> Best<S> {
     }
 
     /// Copies `x` if its residual is at most `factor` times that of the copy.
-    pub(crate) fn keep(
+    pub(super) fn keep(
         &mut self,
         space: &S,
         x: &S::Vector,
@@ -71,11 +71,11 @@ impl<S: Space> Best<S> {
     }
 
     /// Shows an iteration to the observer, then says whether it is the last.
-    pub(crate) fn judge(
+    pub(super) fn judge(
         &mut self,
         at: &Iteration<S::Real>,
-        stop: &mut impl StoppingCriterion<S::Real>,
-        observer: &mut impl Observer<S::Real>,
+        stop: &mut (impl StoppingCriterion<S::Real> + ?Sized),
+        observer: &mut (impl Observer<S::Real, S::Vector> + ?Sized),
     ) -> Option<Status> {
         let norm = at.residual_norm;
         let least = self.least.filter(|&least| least <= norm).unwrap_or(norm);

@@ -73,8 +73,8 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> BiCgStab<S, A, M> {
         system: System<'_, S, A, M>,
         b: &S::Vector,
         x: &mut S::Vector,
-        stop: &mut impl StoppingCriterion<S::Real>,
-        observer: &mut impl Observer<S::Real>,
+        stop: &mut (impl StoppingCriterion<S::Real> + ?Sized),
+        observer: &mut (impl Observer<S::Real, S::Vector> + ?Sized),
     ) -> Result<Finish<S::Real>, BackendError> {
         let System { space, .. } = system;
         let one = S::Scalar::ONE;

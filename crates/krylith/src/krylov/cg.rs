@@ -11,7 +11,7 @@
 
 use super::{Best, Finish, Status, System, finish};
 use crate::error::BackendError;
-use crate::observe::Observer;
+use crate::observe::{Direction, Observer};
 use crate::operator::LinearOperator;
 use crate::scalar::Scalar;
 use crate::space::Space;
@@ -59,8 +59,8 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
         system: System<'_, S, A, M>,
         b: &S::Vector,
         x: &mut S::Vector,
-        stop: &mut impl StoppingCriterion<S::Real>,
-        observer: &mut impl Observer<S::Real>,
+        stop: &mut (impl StoppingCriterion<S::Real> + ?Sized),
+        observer: &mut (impl Observer<S::Real, S::Vector> + ?Sized),
     ) -> Result<Finish<S::Real>, BackendError> {
         self.has_direction = false;
         self.resume(system, b, x, stop, observer)
@@ -74,8 +74,8 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
         system: System<'_, S, A, M>,
         b: &S::Vector,
         x: &mut S::Vector,
-        stop: &mut impl StoppingCriterion<S::Real>,
-        observer: &mut impl Observer<S::Real>,
+        stop: &mut (impl StoppingCriterion<S::Real> + ?Sized),
+        observer: &mut (impl Observer<S::Real, S::Vector> + ?Sized),
     ) -> Result<Finish<S::Real>, BackendError> {
         let System { space, a, m } = system;
         let Cg { r, z, p, q, a_scratch, m_scratch, best, has_direction } = self;
@@ -117,6 +117,9 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
             if let Some(status) = not_positive(pq, Status::IndefiniteOperator) {
                 return Ok(finish(&now, status));
             }
+            if observer.wants_directions() {
+                observer.direction(&Direction { index: now.index + 1, p, a_p: q, curvature: pq.real() });
+            }
             let alpha = rz / pq;
             if !alpha.is_finite() {
                 return Ok(finish(&now, Status::NotFinite));
@@ -146,7 +149,7 @@ fn conjugate<S: Space>(
 }
 
 /// The breakdown that a form which should be positive shows.
-fn not_positive<T: Scalar>(form: T, indefinite: Status) -> Option<Status> {
+pub(super) fn not_positive<T: Scalar>(form: T, indefinite: Status) -> Option<Status> {
     if !form.is_finite() {
         Some(Status::NotFinite)
     } else if form.real() <= T::Real::ZERO {

@@ -68,8 +68,8 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Gmres<S, A, M> {
         system: System<'_, S, A, M>,
         b: &S::Vector,
         x: &mut S::Vector,
-        stop: &mut impl StoppingCriterion<S::Real>,
-        observer: &mut impl Observer<S::Real>,
+        stop: &mut (impl StoppingCriterion<S::Real> + ?Sized),
+        observer: &mut (impl Observer<S::Real, S::Vector> + ?Sized),
     ) -> Result<Finish<S::Real>, BackendError> {
         let mut index = 0;
         self.best.start();
@@ -96,8 +96,8 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Gmres<S, A, M> {
         &mut self,
         system: System<'_, S, A, M>,
         now: &mut Iteration<S::Real>,
-        stop: &mut impl StoppingCriterion<S::Real>,
-        observer: &mut impl Observer<S::Real>,
+        stop: &mut (impl StoppingCriterion<S::Real> + ?Sized),
+        observer: &mut (impl Observer<S::Real, S::Vector> + ?Sized),
     ) -> Result<Option<Status>, BackendError> {
         let System { space, a, m } = system;
         loop {

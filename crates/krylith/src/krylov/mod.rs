@@ -6,6 +6,7 @@
 //! | method | A | M | A | M⁻¹ | synchronisations | updates | vectors stored |
 //! |---|---|---|---|---|---|---|---|
 //! | [`Cg`] | Hermitian positive definite | the same | 1 | 1 | 3 | 3 | 5 |
+//! | [`EisenstatCg`] | the same | (D + L) D⁻¹ (D + U) with A's L and U | 0 | 1 | 3 | 4 | 5 |
 //! | [`Minres`] | Hermitian, may be indefinite | Hermitian positive definite | 1 | 1 | 3 | 6 | 8 |
 //! | [`BiCgStab`] | any | any, fixed | 2 | 2 | 3 | 6 | 8 |
 //! | [`Gmres`] with restart m | any | any, fixed | 1 | 1 | 2 | j + 1 to 2j + 1 | m + 3 |
@@ -24,16 +25,20 @@ mod arnoldi;
 mod best;
 mod bicgstab;
 mod cg;
+mod eisenstat;
 mod fgmres;
 mod gmres;
 mod hessenberg;
+mod method;
 mod minres;
 
-pub(crate) use best::Best;
+use best::Best;
 pub use bicgstab::BiCgStab;
 pub use cg::Cg;
+pub use eisenstat::EisenstatCg;
 pub use fgmres::Fgmres;
 pub use gmres::Gmres;
+pub use method::{KrylovMethod, Start};
 pub use minres::Minres;
 
 use crate::error::BackendError;
@@ -128,15 +133,15 @@ pub struct Finish<R> {
 }
 
 /// The end at this iteration.
-pub(crate) fn finish<R: Real>(at: &Iteration<R>, status: Status) -> Finish<R> {
+fn finish<R: Real>(at: &Iteration<R>, status: Status) -> Finish<R> {
     Finish { status, iterations: at.index, residual_norm: at.residual_norm }
 }
 
 /// Shows an iteration to the observer, then says whether it is the last.
-pub(crate) fn judge<R: Real>(
+fn judge<R: Real, V>(
     at: &Iteration<R>,
-    stop: &mut impl StoppingCriterion<R>,
-    observer: &mut impl Observer<R>,
+    stop: &mut (impl StoppingCriterion<R> + ?Sized),
+    observer: &mut (impl Observer<R, V> + ?Sized),
 ) -> Option<Status> {
     let observed = observer.iterated(at);
     if !at.residual_norm.is_finite() {

@@ -4,6 +4,7 @@ mod assemble;
 #[cfg(any(feature = "faer", feature = "sprs", feature = "nalgebra-sparse"))]
 mod convert;
 mod csr;
+mod magnitude;
 mod pattern;
 mod permutation;
 mod residual;
@@ -16,12 +17,11 @@ mod version;
 pub(crate) use assemble::{Entries, ROWS_PER_TASK, assemble, share};
 pub(crate) use csr::check_length;
 pub use csr::{Csr, CsrRef};
+pub(crate) use magnitude::{exact_scale, sizes_of_matrix};
 pub use pattern::Pattern;
 pub(crate) use pattern::check_dimensions;
 pub use permutation::Permutation;
-pub(crate) use residual::{
-    Arithmetic, Chunk, ResidualNorms, chunk_count, norm_roundoff, normal_residual, residual,
-};
+pub(crate) use residual::norm_roundoff;
 pub(crate) use spmv::part_by_work;
 pub use summary::{Bin, Diagonal, Summary};
 pub use symmetry::{Mirror, Symmetry, Triangle};

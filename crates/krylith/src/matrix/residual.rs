@@ -2,8 +2,8 @@
 //!
 //! A row with k entries is a sum of k + 1 terms. Let u = 2⁻⁵³, γ = (k + 1) u / (1 − (k + 1) u) and s = |b| + Σ |aⱼ xⱼ|.
 //!
-//! * [`Arithmetic::Double`]: products and sums in `f64`, in any order: |r̂ − r| ≤ γ s. One pass over A, as a product takes.
-//! * [`Arithmetic::DoubleDouble`]: every product and sum with its rounding error, which is exact in `f64`, the errors summed
+//! * Plain: products and sums in `f64`, in any order: |r̂ − r| ≤ γ s. One pass over A, as a product takes.
+//! * Precise, in double-double: every product and sum with its rounding error, which is exact in `f64`, the errors summed
 //!   beside: |r̂ − r| ≤ u |r| + γ² s. About five times the work. Errors of products come from a fused multiply-add, in
 //!   hardware or in software: both round once, so the bits are the same.
 //!
@@ -19,6 +19,7 @@
 use super::spmv::part_of_rows;
 use super::{Csr, CsrRef};
 use crate::disjoint::DisjointSlice;
+use crate::operator::{ResidualBounds, ResidualNorms};
 use crate::space::{CHUNK, Threads};
 use std::ops::Range;
 
@@ -27,30 +28,10 @@ const ROUNDOFF: f64 = f64::EPSILON / 2.0;
 /// 2⁻⁵³⁰: more than what a row loses to underflow.
 const UNDERFLOW: f64 = f64::from_bits((1023 - 530) << 52);
 
-/// In which numbers a residual is computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Arithmetic {
-    Double,
-    DoubleDouble,
-}
-
-/// The sizes of a residual.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct ResidualNorms {
-    /// ‖r̂‖₂.
-    pub(crate) norm: f64,
-    /// A bound of ‖r̂ − r‖₂.
-    pub(crate) rounding: f64,
-    /// ‖r̂‖∞.
-    pub(crate) largest: f64,
-    /// ‖A‖∞.
-    pub(crate) row_sum: f64,
-}
-
-impl ResidualNorms {
-    /// No smaller than ‖r‖₂.
-    pub(crate) fn upper(&self) -> f64 {
-        (self.norm + self.rounding) * (1.0 + 4.0 * ROUNDOFF)
+impl ResidualNorms<f64> {
+    /// No smaller than ‖r‖₂; `None` for an operator that has no bound.
+    pub(crate) fn upper(&self) -> Option<f64> {
+        self.certain.map(|certain| (self.norm + certain.rounding) * (1.0 + 4.0 * ROUNDOFF))
     }
 }
 
@@ -61,37 +42,36 @@ pub(crate) fn norm_roundoff(n: usize) -> f64 {
 
 /// What a chunk of rows adds.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Chunk {
+struct Chunk {
     squares: f64,
     roundings: f64,
     largest: f64,
     row_sum: f64,
 }
 
-/// Computes r = b − A x and its sizes, the same bits on any number of threads. `chunks` is room for [`chunk_count`] of them.
-pub(crate) fn residual(
+/// Computes r = b − A x and its sizes, the same bits on any number of threads.
+pub(super) fn residual(
     space: &Threads<f64>,
     a: &Csr<f64>,
     (x, b): (&[f64], &[f64]),
-    arithmetic: Arithmetic,
+    precise: bool,
     r: &mut [f64],
-    chunks: &mut [Chunk],
-) -> ResidualNorms {
+) -> ResidualNorms<f64> {
     assert!(x.len() == a.ncols() && b.len() == a.nrows() && r.len() == b.len(), "sizes of A, x, b and r");
     let n = b.len();
-    assert!(chunks.len() >= chunk_count(n), "room for every chunk");
+    let mut chunks = vec![Chunk::default(); n.div_ceil(CHUNK)];
     let a = a.view();
     {
-        let (r, parts) = (DisjointSlice::new(r), DisjointSlice::new(&mut *chunks));
+        let (r, parts) = (DisjointSlice::new(r), DisjointSlice::new(&mut chunks));
         space.team().run(|member| {
             let own = part_of_rows(a.row_ptr(), &member);
             for first in own.clone().step_by(CHUNK) {
                 let rows = first..(first + CHUNK).min(own.end);
                 // SAFETY: members have different rows, in whole chunks.
                 let r = unsafe { r.get(rows.clone()) };
-                let chunk = match arithmetic {
-                    Arithmetic::Double => rows_in_double(a, rows, x, b, r),
-                    Arithmetic::DoubleDouble => rows_in_double_double(a, rows, x, b, r),
+                let chunk = match precise {
+                    false => rows_in_double(a, rows, x, b, r),
+                    true => rows_in_double_double(a, rows, x, b, r),
                 };
                 // SAFETY: as above, for the number of the chunk.
                 unsafe { parts.write(first / CHUNK, chunk) };
@@ -99,22 +79,14 @@ pub(crate) fn residual(
         });
     }
     let mut sum = Chunk::default();
-    chunks[..chunk_count(n)].iter().for_each(|chunk| sum.add(chunk.squares, chunk.roundings, *chunk));
+    chunks.iter().for_each(|chunk| sum.add(chunk.squares, chunk.roundings, *chunk));
     let correction = 1.0 + norm_roundoff(n);
     let (norm, rounding) = (sum.squares.sqrt(), sum.roundings.sqrt());
     // Where all terms are zero, so is the error.
     let underflow = if sum.roundings > 0.0 { n as f64 * UNDERFLOW } else { 0.0 };
-    ResidualNorms {
-        norm,
-        rounding: rounding * correction + norm * norm_roundoff(n) + underflow,
-        largest: sum.largest,
-        row_sum: sum.row_sum,
-    }
-}
-
-/// Chunks of `n` rows.
-pub(crate) fn chunk_count(n: usize) -> usize {
-    n.div_ceil(CHUNK)
+    let rounding = rounding * correction + norm * norm_roundoff(n) + underflow;
+    let certain = Some(ResidualBounds { rounding, row_sum: sum.row_sum, precise });
+    ResidualNorms { norm, largest: sum.largest, certain }
 }
 
 impl Chunk {
@@ -243,7 +215,7 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
 
 /// ‖Aᵀr‖₂ / ‖|A|ᵀ|r|‖₂, which does not depend on the scales of rows; 0 where Aᵀr has no terms. Entry after entry on one thread:
 /// only for solves that failed.
-pub(crate) fn normal_residual(a: CsrRef<'_, f64>, r: &[f64]) -> f64 {
+pub(super) fn normal_residual(a: CsrRef<'_, f64>, r: &[f64]) -> f64 {
     let mut products = vec![(0.0, 0.0); a.ncols()];
     for (i, &r) in r.iter().enumerate() {
         let (columns, values) = a.row(i);
@@ -266,10 +238,10 @@ pub(crate) fn normal_residual(a: CsrRef<'_, f64>, r: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    fn norms(a: &Csr<f64>, x: &[f64], b: &[f64], arithmetic: Arithmetic) -> (Vec<f64>, ResidualNorms) {
-        let (mut r, mut chunks) = (vec![0.0; b.len()], vec![Chunk::default(); chunk_count(b.len())]);
-        let norms = residual(&Threads::new(2), a, (x, b), arithmetic, &mut r, &mut chunks);
-        (r, norms)
+    fn norms(a: &Csr<f64>, x: &[f64], b: &[f64], precise: bool) -> (Vec<f64>, ResidualBounds<f64>) {
+        let mut r = vec![0.0; b.len()];
+        let norms = residual(&Threads::new(2), a, (x, b), precise, &mut r);
+        (r, norms.certain.unwrap())
     }
 
     /// 1 − (1 + 2⁻³⁰)(1 − 2⁻³⁰) = 2⁻⁶⁰, which `f64` does not see.
@@ -277,10 +249,10 @@ mod tests {
     fn cancellation_by_hand() {
         let e = 2f64.powi(-30);
         let a = Csr::from_triplets(1, 1, &[0], &[0], &[1.0 + e]).unwrap();
-        let (r, single) = norms(&a, &[1.0 - e], &[1.0], Arithmetic::Double);
+        let (r, single) = norms(&a, &[1.0 - e], &[1.0], false);
         assert_eq!(r, [0.0]);
         assert!(single.rounding >= e * e && single.rounding < 20.0 * f64::EPSILON, "{single:?}");
-        let (r, double) = norms(&a, &[1.0 - e], &[1.0], Arithmetic::DoubleDouble);
+        let (r, double) = norms(&a, &[1.0 - e], &[1.0], true);
         assert_eq!(r, [e * e]);
         assert!(double.rounding < 1e-11 * e * e, "{double:?}");
         assert_eq!(double.row_sum, 1.0 + e);
@@ -302,8 +274,8 @@ mod tests {
     #[test]
     fn not_a_number_is_not_lost() {
         let a = Csr::identity(3).unwrap();
-        let (_, norms) = norms(&a, &[1.0, f64::NAN, 1.0], &[1.0; 3], Arithmetic::Double);
-        assert!(norms.norm.is_nan() && norms.largest.is_nan() && norms.upper().is_nan());
+        let norms = residual(&Threads::new(1), &a, (&[1.0, f64::NAN, 1.0], &[1.0; 3]), false, &mut [0.0; 3]);
+        assert!(norms.norm.is_nan() && norms.largest.is_nan() && norms.upper().unwrap().is_nan());
     }
 
     #[test]

@@ -7,10 +7,11 @@
 //! Bytes: 12 an entry, 8 a row pointer, and x and y once each: 12 nnz + 24 n.
 #![allow(unsafe_code)]
 
+use super::residual::{normal_residual, residual};
 use super::{Csr, CsrRef};
 use crate::disjoint::DisjointSlice;
 use crate::error::BackendError;
-use crate::operator::LinearOperator;
+use crate::operator::{LinearOperator, ResidualNorms};
 use crate::scalar::Scalar;
 use crate::simd::{Lanes, dispatch};
 use crate::space::{CHUNK, LANES, Space, Threads, combine_lanes, require_same};
@@ -105,54 +106,87 @@ unsafe fn multiply_with<L: Lanes>(a: CsrRef<'_, f64>, rows: Range<usize>, x: &[f
     }
 }
 
-impl<T: Scalar> LinearOperator<Threads<T>> for Csr<T> {
-    type Scratch = ();
+/// Products on threads; `also` is what one type of numbers has besides.
+macro_rules! operator {
+    ($t:ty, $($also:tt)*) => {
+        impl LinearOperator<Threads<$t>> for Csr<$t> {
+            type Scratch = ();
 
-    fn domain(&self) -> usize {
-        self.ncols()
-    }
+            fn domain(&self) -> usize {
+                self.ncols()
+            }
 
-    fn range(&self) -> usize {
-        self.nrows()
-    }
+            fn range(&self) -> usize {
+                self.nrows()
+            }
 
-    fn scratch(&self, _: &Threads<T>) -> Result<(), BackendError> {
-        Ok(())
-    }
+            fn scratch(&self, _: &Threads<$t>) -> Result<(), BackendError> {
+                Ok(())
+            }
 
-    fn apply(&self, space: &Threads<T>, x: &Vec<T>, y: &mut Vec<T>, _: &mut ()) -> Result<(), BackendError> {
-        require_same("x and the columns of A", &x.len(), &self.ncols())?;
-        require_same("y and the rows of A", &y.len(), &self.nrows())?;
-        let (a, y) = (self.view(), DisjointSlice::new(y));
-        space.team().run(|member| {
-            let rows = part_of_rows(a.row_ptr(), &member);
-            // SAFETY: the rows of the members do not overlap.
-            multiply_rows(a, rows.clone(), x, unsafe { y.get(rows) });
-        });
-        Ok(())
-    }
+            fn apply(&self, space: &Threads<$t>, x: &Vec<$t>, y: &mut Vec<$t>, _: &mut ()) -> Result<(), BackendError> {
+                require_same("x and the columns of A", &x.len(), &self.ncols())?;
+                require_same("y and the rows of A", &y.len(), &self.nrows())?;
+                let (a, y) = (self.view(), DisjointSlice::new(y));
+                space.team().run(|member| {
+                    let rows = part_of_rows(a.row_ptr(), &member);
+                    // SAFETY: the rows of the members do not overlap.
+                    multiply_rows(a, rows.clone(), x, unsafe { y.get(rows) });
+                });
+                Ok(())
+            }
 
-    fn apply_dot(
-        &self,
-        space: &Threads<T>,
-        x: &Vec<T>,
-        y: &mut Vec<T>,
-        scratch: &mut (),
-    ) -> Result<T, BackendError> {
-        if self.nrows() != self.ncols() {
-            self.apply(space, x, y, scratch)?;
-            return space.dot(x, y);
+            fn apply_dot(
+                &self,
+                space: &Threads<$t>,
+                x: &Vec<$t>,
+                y: &mut Vec<$t>,
+                scratch: &mut (),
+            ) -> Result<$t, BackendError> {
+                if self.nrows() != self.ncols() {
+                    self.apply(space, x, y, scratch)?;
+                    return space.dot(x, y);
+                }
+                require_same("x and the columns of A", &x.len(), &self.ncols())?;
+                require_same("y and the rows of A", &y.len(), &self.nrows())?;
+                let (a, y) = (self.view(), DisjointSlice::new(y));
+                let divide = |member: &Member<'_>| part_of_rows(a.row_ptr(), member);
+                Ok(space.sum_chunks_of(self.nrows(), divide, |rows| {
+                    // SAFETY: every chunk is visited once, by one member.
+                    let y = unsafe { y.get(rows.clone()) };
+                    multiply_rows(a, rows.clone(), x, y);
+                    crate::space::dot_chunk(&x[rows], y)
+                }))
+            }
+
+            fn matrix(&self) -> Option<&Csr<$t>> {
+                Some(self)
+            }
+
+            $($also)*
         }
+    };
+}
+
+operator! { f32, }
+operator! { f64,
+    fn residual(
+        &self,
+        space: &Threads<f64>,
+        (x, b): (&Vec<f64>, &Vec<f64>),
+        precise: bool,
+        r: &mut Vec<f64>,
+        _: &mut (),
+    ) -> Result<ResidualNorms<f64>, BackendError> {
         require_same("x and the columns of A", &x.len(), &self.ncols())?;
-        require_same("y and the rows of A", &y.len(), &self.nrows())?;
-        let (a, y) = (self.view(), DisjointSlice::new(y));
-        let divide = |member: &Member<'_>| part_of_rows(a.row_ptr(), member);
-        Ok(space.sum_chunks_of(self.nrows(), divide, |rows| {
-            // SAFETY: every chunk is visited once, by one member.
-            let y = unsafe { y.get(rows.clone()) };
-            multiply_rows(a, rows.clone(), x, y);
-            crate::space::dot_chunk(&x[rows], y)
-        }))
+        require_same("b and the rows of A", &b.len(), &self.nrows())?;
+        require_same("r and the rows of A", &r.len(), &self.nrows())?;
+        Ok(residual(space, self, (x, b), precise, r))
+    }
+
+    fn normal_residual(&self, _: &Threads<f64>, r: &Vec<f64>) -> Result<Option<f64>, BackendError> {
+        require_same("r and the rows of A", &r.len(), &self.nrows())?;
+        Ok(Some(normal_residual(self.view(), r)))
     }
 }
 

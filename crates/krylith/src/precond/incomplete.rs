@@ -102,7 +102,7 @@ impl Incomplete {
     /// Where the factor will have its entries. That of A itself, not a copy, if it has a full diagonal and there is no fill.
     pub(crate) fn pattern(&self, a: &Arc<Pattern>) -> Result<Arc<Pattern>, SetupError> {
         a.require_square()?;
-        let limit = self.max_bytes.or_else(crate::solver::available_memory).unwrap_or(u64::MAX);
+        let limit = self.max_bytes.or_else(crate::setup::available_memory).unwrap_or(u64::MAX);
         if self.level == 0 && require_diagonal(a).is_ok() {
             let predicted = fill::bytes_by_rows(a.nrows(), (a.nnz() - a.nrows()) as u64);
             return match predicted > limit {
@@ -152,8 +152,8 @@ impl IncompleteSymbolic {
         Ok(IncompleteSymbolic { form, source: Arc::clone(source), ldu, transposed })
     }
 
-    /// Room for a factor stored in `S`; all zero.
-    pub(crate) fn allocate<T: Real, S: Real>(&self) -> IncompleteFactor<T, S> {
+    /// Room for a factor stored in `S`, all zero: `refactor` comes before its use.
+    pub fn allocate<T: Real, S: Real>(&self) -> IncompleteFactor<T, S> {
         let transposed = self.transposed.as_ref().map(|(pattern, ldu)| {
             let a = Csr::trusted(Arc::clone(pattern), vec![T::ZERO; pattern.nnz()]);
             Box::new(Transposed { a, ldu: ldu.allocate() })

@@ -1,6 +1,6 @@
 //! Jacobi: M = the diagonal of A.
 //!
-//! The forgiving form cannot fail and is positive: it takes |aᵢᵢ|, and where that is missing or cannot be divided by, the largest
+//! The robust form cannot fail and is positive: it takes |aᵢᵢ|, and where that is missing or cannot be divided by, the largest
 //! |aᵢⱼ| of the row, or 1.
 #![allow(unsafe_code)]
 
@@ -17,7 +17,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Jacobi {
     /// Takes something else where the diagonal cannot be used, instead of failing.
-    pub forgiving: bool,
+    pub robust: bool,
 }
 
 /// No such entry.
@@ -28,7 +28,7 @@ const MISSING: usize = usize::MAX;
 pub struct JacobiSymbolic {
     pattern: Arc<Pattern>,
     places: Arc<[usize]>,
-    forgiving: bool,
+    robust: bool,
 }
 
 /// The inverse of the diagonal.
@@ -44,11 +44,10 @@ impl<T: Scalar> Recipe<Threads<T>, Csr<T>> for Jacobi {
     fn analyze(&self, _: &Threads<T>, a: &Csr<T>) -> Result<JacobiSymbolic, SetupError> {
         let pattern = a.pattern();
         pattern.require_square()?;
-        let missing =
-            |row| if self.forgiving { Ok(MISSING) } else { Err(SetupError::MissingDiagonal { row }) };
+        let missing = |row| if self.robust { Ok(MISSING) } else { Err(SetupError::MissingDiagonal { row }) };
         let place = |row| pattern.find(row, row).map_or_else(|| missing(row), Ok);
         let places = (0..a.nrows()).map(place).collect::<Result<_, _>>()?;
-        Ok(JacobiSymbolic { pattern: Arc::clone(pattern), places, forgiving: self.forgiving })
+        Ok(JacobiSymbolic { pattern: Arc::clone(pattern), places, robust: self.robust })
     }
 }
 
@@ -68,7 +67,7 @@ impl<T: Scalar> Preconditioner<Threads<T>, Csr<T>> for JacobiFactor<T> {
         for (row, (inverse, &place)) in self.inverse.iter_mut().zip(self.symbolic.places.iter()).enumerate() {
             let value = if place == MISSING { T::ZERO } else { a.values()[place] };
             let usable = |v: T| v != T::ZERO && v.is_finite() && (T::ONE / v).is_finite();
-            let entry = if self.symbolic.forgiving {
+            let entry = if self.symbolic.robust {
                 let largest = a.row(row).1.iter().map(|v| v.abs().to_f64()).fold(0.0, f64::max);
                 let candidates = [T::from_real(value.abs()), T::from_f64(largest)];
                 candidates.into_iter().find(|&v| usable(v)).unwrap_or(T::ONE)

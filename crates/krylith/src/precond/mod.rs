@@ -3,6 +3,7 @@
 //! Each is a [`Recipe`](crate::operator::Recipe) that analyzes a pattern once, factors any matrix of that pattern, and refactors
 //! in place without allocating. A bad pivot is an error that names the smallest such row.
 
+mod by_rows;
 mod eliminate;
 mod fill;
 pub(crate) mod form;
@@ -12,6 +13,7 @@ mod ldu;
 mod pivot;
 pub mod threshold;
 
+pub(crate) use by_rows::ByRows;
 pub(crate) use fill::{bytes_by_rows, is_symmetric};
 pub use form::{Form, Kind, Sums, Update};
 pub use incomplete::{Incomplete, IncompleteFactor, IncompleteSymbolic};

@@ -16,7 +16,7 @@ use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, SetupError};
 use crate::huge;
 use crate::matrix::Triangle;
-use crate::operator::LinearOperator;
+use crate::operator::{LinearOperator, Preconditioner};
 use crate::precond::{FirstBadPivot, Form, Kind};
 use crate::schedule::{PlanScratch, Schedule, SlicePlan, require_threads};
 use crate::simd::Stored;
@@ -85,13 +85,8 @@ impl<S: Stored> SlicedFactor<S> {
         })
     }
 
-    /// From the next `refactor` on the diagonal of A is enlarged by this multiple of the size of its rows.
-    pub fn set_shift(&mut self, shift: f64) {
-        self.shift = shift;
-    }
-
     /// The factor of a matrix in the same order whose pattern is part of the factor's, in place; allocates nothing.
-    pub fn refactor(&mut self, space: &Threads<f64>, a: &Sliced) -> Result<(), SetupError> {
+    fn refactor_from(&mut self, space: &Threads<f64>, a: &Sliced) -> Result<(), SetupError> {
         if !Arc::ptr_eq(&a.pattern.order, &self.pattern.order) {
             return Err(SetupError::PatternChanged);
         }
@@ -193,5 +188,16 @@ impl<S: Stored> LinearOperator<Threads<f64>> for SlicedFactor<S> {
             });
         });
         Ok(())
+    }
+}
+
+impl<S: Stored> Preconditioner<Threads<f64>, Sliced> for SlicedFactor<S> {
+    fn refactor(&mut self, space: &Threads<f64>, a: &Sliced) -> Result<(), SetupError> {
+        self.refactor_from(space, a)
+    }
+
+    fn set_shift(&mut self, shift: f64) -> bool {
+        self.shift = shift;
+        true
     }
 }

@@ -210,7 +210,7 @@ mod tests {
         let mut x = vec![0.0; p.positions()];
         let (mut z, mut q) = (x.clone(), x.clone());
         let b: Vec<f64> = (0..a.nrows()).map(|i| ((i * 37) as f64).sin()).collect();
-        p.gather(&b, &mut x);
+        p.gather(&Threads::new(1), &b, &mut x).unwrap();
         let a = sliced.values();
         let task = Task { pattern: &p, a_pattern: &p, a, form, shift: 0.01, bad: &bad };
         // SAFETY: all slices in order; vectors and values of the pattern's lengths.

@@ -13,6 +13,7 @@ use crate::error::{BackendError, SetupError};
 use crate::huge;
 use crate::matrix::{Csr, SeenValues, part_by_work};
 use crate::operator::LinearOperator;
+use crate::placement::storage;
 use crate::precond::require_pattern;
 use crate::space::{CHUNK, Threads, dot_chunk, require_same};
 use crate::team::Member;
@@ -55,13 +56,16 @@ impl Sliced {
         }
     }
 
+    /// `Err(PatternChanged)` unless the matrix has the pattern that was sliced.
+    pub(crate) fn require(&self, a: &Csr<f64>) -> Result<(), SetupError> {
+        require_pattern(&self.pattern.source, a.pattern())?;
+        if self.pattern.places.len() == a.nnz() { Ok(()) } else { Err(SetupError::PatternChanged) }
+    }
+
     /// Takes over the values of a matrix of the pattern that was sliced; allocates nothing. Values that are here already are left
     /// where they are.
     pub fn set(&mut self, space: &Threads<f64>, a: &Csr<f64>) -> Result<(), SetupError> {
-        require_pattern(&self.pattern.source, a.pattern())?;
-        if self.pattern.places.len() != a.nnz() {
-            return Err(SetupError::PatternChanged);
-        }
+        self.require(a)?;
         if self.seen.is_some_and(|seen| seen.are_those_of(space, a)) {
             return Ok(());
         }
@@ -179,6 +183,8 @@ impl Sliced {
         require_same("y and the rows of A", &y.len(), &self.pattern.positions())
     }
 }
+
+storage!(Sliced);
 
 impl LinearOperator<Threads<f64>> for Sliced {
     type Scratch = ();

@@ -15,7 +15,7 @@
 //! [`Solver`](crate::Solver) takes this path by itself where it pays. By hand:
 //!
 //! ```
-//! use krylith::operator::LinearOperator;
+//! use krylith::operator::{LinearOperator, Preconditioner};
 //! use krylith::schedule::Schedule;
 //! use krylith::precond::Form;
 //! use krylith::sliced::{Sliced, SlicedFactor, SlicedPattern};
@@ -32,9 +32,9 @@
 //! // z = M⁻¹ b, in the new order and back.
 //! let (b, mut x) = (vec![1.0; a.nrows()], vec![0.0; a.nrows()]);
 //! let (mut r, mut z) = (vec![0.0; pattern.positions()], vec![0.0; pattern.positions()]);
-//! pattern.gather(&b, &mut r);
+//! pattern.gather(&space, &b, &mut r)?;
 //! m.apply(&space, &r, &mut z, &mut m.scratch(&space)?)?;
-//! pattern.scatter(&z, &mut x);
+//! pattern.scatter(&space, &z, &mut x)?;
 //! assert!(x.iter().all(|&x| x > 0.0));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -49,12 +49,14 @@
 mod eliminate;
 mod factor;
 mod kernels;
+mod layout;
 mod matrix;
 mod order;
 mod strips;
 
 pub use crate::simd::Stored;
 pub use factor::{SlicedFactor, SlicedScratch};
+pub(crate) use layout::InSlices;
 pub use matrix::Sliced;
 pub use strips::{NotSliced, SlicedPattern};
 
@@ -66,7 +68,7 @@ mod tests {
     use super::*;
     use crate::gallery::Problem;
     use crate::matrix::{Csr, Pattern};
-    use crate::operator::{LinearOperator, Recipe, Symbolic};
+    use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
     use crate::precond::{Form, Incomplete, Kind, Sums};
     use crate::schedule::Schedule;
     use crate::space::{Space, Threads};
@@ -103,10 +105,10 @@ mod tests {
             let mut expected = vec![0.0; a.nrows()];
             a.mul_vec(&x, &mut expected).unwrap();
             let (mut px, mut py) = (vec![0.0; pattern.positions()], vec![f64::NAN; pattern.positions()]);
-            pattern.gather(&x, &mut px);
+            pattern.gather(&Threads::new(1), &x, &mut px).unwrap();
             sliced.apply(&space, &px, &mut py, &mut ()).unwrap();
             let mut y = vec![f64::NAN; a.nrows()];
-            pattern.scatter(&py, &mut y);
+            pattern.scatter(&space, &py, &mut y).unwrap();
             close(&y, &expected, name, 1e-13);
             let dot = space.dot(&px, &py).unwrap();
             let mut again = vec![f64::NAN; pattern.positions()];
@@ -122,7 +124,7 @@ mod tests {
         let (mut a, pattern) = problem("hpcg:11");
         let x = vector(a.nrows());
         let mut px = vec![0.0; pattern.positions()];
-        pattern.gather(&x, &mut px);
+        pattern.gather(&Threads::new(1), &x, &mut px).unwrap();
         let product = |sliced: &Sliced, threads| {
             let mut y = vec![f64::NAN; pattern.positions()];
             sliced.apply(&Threads::new(threads), &px, &mut y, &mut ()).unwrap();
@@ -187,10 +189,10 @@ mod tests {
             f.apply(&space, &x, &mut expected, &mut f.scratch(&space).unwrap()).unwrap();
             let bits = on_all_plans::<f64>(&a, &of_a, &of_factor, &recipe, &x);
             let mut z = vec![f64::NAN; a.nrows()];
-            of_a.scatter(&bits, &mut z);
+            of_a.scatter(&space, &bits, &mut z).unwrap();
             close(&z, &expected, &format!("{name} {recipe:?}"), 1e-13);
             let narrow = on_all_plans::<f32>(&a, &of_a, &of_factor, &recipe, &x);
-            of_a.scatter(&narrow, &mut z);
+            of_a.scatter(&space, &narrow, &mut z).unwrap();
             close(&z, &expected, &format!("{name} {recipe:?} in f32"), 1e-5);
         }
     }
@@ -204,7 +206,7 @@ mod tests {
         x: &[f64],
     ) -> Vec<f64> {
         let mut px = vec![0.0; of_a.positions()];
-        of_a.gather(x, &mut px);
+        of_a.gather(&Threads::new(1), x, &mut px).unwrap();
         let mut bits: Option<Vec<f64>> = None;
         for threads in [1, 3] {
             for schedule in [Schedule::Levels, Schedule::PointToPoint] {

@@ -9,6 +9,8 @@
 use super::LANES;
 use crate::huge;
 use crate::matrix::Pattern;
+use crate::placement::Order;
+use std::ops::Range;
 
 /// An empty position.
 pub(super) const EMPTY: u32 = u32::MAX;
@@ -68,6 +70,41 @@ impl LevelOrder {
         size_of_val(self.positions.as_slice())
             + size_of_val(self.rows.as_slice())
             + size_of_val(self.levels.as_slice())
+    }
+}
+
+/// Slices of one unit.
+const SLICES_A_UNIT: usize = 512;
+
+impl Order for LevelOrder {
+    fn rows(&self) -> usize {
+        self.positions.len()
+    }
+
+    fn places(&self) -> usize {
+        self.positions()
+    }
+
+    fn units(&self) -> usize {
+        self.slices().div_ceil(SLICES_A_UNIT)
+    }
+
+    fn span(&self, unit: usize) -> Range<usize> {
+        let places = SLICES_A_UNIT * LANES;
+        unit * places..((unit + 1) * places).min(self.places())
+    }
+
+    fn for_each_row(&self, unit: usize, mut visit: impl FnMut(usize, usize)) {
+        let span = self.span(unit);
+        for (&row, place) in self.rows[span.clone()].iter().zip(span) {
+            if row != EMPTY {
+                visit(row as usize, place);
+            }
+        }
+    }
+
+    fn row_at(&self, place: usize) -> Option<usize> {
+        self.rows.get(place).filter(|&&row| row != EMPTY).map(|&row| row as usize)
     }
 }
 

@@ -10,10 +10,12 @@ use super::LANES;
 use super::eliminate;
 use super::order::{EMPTY, LevelOrder};
 use crate::disjoint::DisjointSlice;
-use crate::error::SetupError;
+use crate::error::{BackendError, SetupError};
 use crate::huge;
 use crate::matrix::Pattern;
+use crate::placement;
 use crate::precond::require_diagonal;
+use crate::space::Threads;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
@@ -265,19 +267,13 @@ impl SlicedPattern {
     }
 
     /// Takes b to the reordered system: `to` has [`positions`](Self::positions) entries, `b` one a row.
-    pub fn gather(&self, b: &[f64], to: &mut [f64]) {
-        assert_eq!((b.len(), to.len()), (self.rows(), self.positions()));
-        to.par_iter_mut().with_min_len(1 << 14).zip(&self.order.rows).for_each(|(to, &row)| {
-            *to = if row == EMPTY { 0.0 } else { b[row as usize] };
-        });
+    pub fn gather(&self, space: &Threads<f64>, b: &[f64], to: &mut [f64]) -> Result<(), BackendError> {
+        placement::gather(space, &*self.order, b, to)
     }
 
     /// Brings x back to the order of the rows.
-    pub fn scatter(&self, from: &[f64], x: &mut [f64]) {
-        assert_eq!((x.len(), from.len()), (self.rows(), self.positions()));
-        x.par_iter_mut().with_min_len(1 << 14).zip(&self.order.positions).for_each(|(x, &position)| {
-            *x = from[position as usize];
-        });
+    pub fn scatter(&self, space: &Threads<f64>, from: &[f64], x: &mut [f64]) -> Result<(), BackendError> {
+        placement::scatter(space, &*self.order, from, x)
     }
 }
 

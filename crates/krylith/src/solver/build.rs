@@ -1,23 +1,32 @@
 //! From options and a matrix to an engine: the choice of method and preconditioner, and what follows a failure of the latter.
 
-use super::Solver;
-use super::choice::{Method, Preconditioning, Threshold};
-use super::engine::{Engine, Site, Told};
-use super::log::Log;
-use crate::error::{SetupError, SolveError};
+use super::options::Solver;
+use super::reorder::{Permutations, reordered};
+use crate::choice::{Keep, Method, Preconditioning, Threshold};
+use crate::engine::{Engine, InOrder, OfMatrix, SolverSpace};
+use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::Csr;
 use crate::operator::LinearOperator;
 use crate::report::Recovery;
-use crate::space::Threads;
+use crate::setup::{
+    Built, LayoutBuilder, SetupContext, SetupOptions, SetupRecorder, SetupSummary, in_layouts,
+    no_preconditioner,
+};
 
 impl Solver {
     /// The rule of the module's head.
-    pub(super) fn choose(&self, matrix: &Csr<f64>) -> (Method, Preconditioning, String) {
+    pub(super) fn choose<S: SolverSpace>(
+        &self,
+        space: &S,
+        matrix: &Csr<f64>,
+    ) -> Result<(Method, Preconditioning, String), BackendError> {
         if self.method != Method::Auto && self.preconditioner != Preconditioning::Auto {
-            return (self.method, self.preconditioner, "as asked".into());
+            return Ok((self.method, self.preconditioner, "as asked".into()));
         }
-        let symmetric = matrix.view().symmetry().symmetric;
-        let definite = symmetric && has_positive_diagonal(matrix);
+        // What holds for the parts of all processes.
+        let everywhere = |holds: bool| Ok(space.first((!holds).then_some((0, 0.0)))?.is_none());
+        let symmetric = everywhere(matrix.view().symmetry().symmetric)?;
+        let definite = everywhere(symmetric && has_positive_diagonal(matrix))?;
         let why = match (definite, symmetric) {
             (true, _) => "symmetric with a positive diagonal",
             (false, true) => "symmetric, but the diagonal is not all positive",
@@ -36,7 +45,12 @@ impl Solver {
             Preconditioning::Auto => Preconditioning::Ilu(0),
             asked => asked,
         };
-        (method, preconditioner, format!("{method} with {preconditioner}: the matrix is {why}"))
+        Ok((method, preconditioner, format!("{method} with {preconditioner}: the matrix is {why}")))
+    }
+
+    pub(super) fn setup_options(&self) -> SetupOptions {
+        let Solver { schedule, layout, precision, recover, max_bytes, max_memory, .. } = *self;
+        SetupOptions { schedule, layout, precision, recover, max_bytes, max_memory }
     }
 
     /// `Err(Option)` for a number that no solve can work with.
@@ -56,7 +70,7 @@ impl Solver {
             Preconditioning::Ilut(Threshold { keep, tau, .. }) => {
                 not_negative("the threshold of ilut", tau)?;
                 match keep {
-                    super::Keep::Factor(factor) if !(factor.is_finite() && factor >= 1.0) => {
+                    Keep::Factor(factor) if !(factor.is_finite() && factor >= 1.0) => {
                         Err(invalid("the fill factor", factor, "a finite number from 1 on is needed"))
                     }
                     _ => Ok(()),
@@ -74,41 +88,101 @@ fn invalid(name: &'static str, value: f64, needed: &'static str) -> SolveError {
     SolveError::Option { name, value: value.to_string(), needed }
 }
 
-/// Builds the preconditioner. A pivot that no shift repairs is followed by the diagonal in a form that cannot fail, fill that is out
-/// of proportion by less of it, unless it was the caller who set the limit.
-pub(super) fn build<A: LinearOperator<Threads<f64>> + 'static>(
-    site: &Site<'_, A>,
-    mut wanted: Preconditioning,
-    log: &mut Log,
-) -> Result<(Engine<A>, Told), SolveError> {
-    let unlimited = site.options.max_bytes.is_none() && site.options.max_memory.is_none();
-    loop {
-        log.rows = None;
-        let error = match Engine::new(site, wanted, log) {
-            Err(SolveError::Setup(error)) if site.options.recover => error,
-            Err(SolveError::Setup(error)) => return Err(of_the_whole(site.options, error).into()),
-            done => return done,
-        };
-        let (row, value, next) = match error {
-            SetupError::BadPivot { row, value } => (Some(row), Some(value), Preconditioning::Jacobi),
-            SetupError::MissingDiagonal { row } => (Some(row), None, Preconditioning::Jacobi),
-            SetupError::MemoryLimit { .. } if unlimited => match wanted.with_less_fill() {
-                Some(next) => (None, None, next),
-                None => return Err(error.into()),
-            },
-            other => return Err(of_the_whole(site.options, other).into()),
-        };
-        let action = match next {
-            Preconditioning::Jacobi => "the diagonal, or the largest entry of a row where it has none".into(),
-            other => format!("{other} instead"),
-        };
-        log.recovery.push(Recovery { failed: format!("{wanted}: {error}"), row, value, action });
-        if next == Preconditioning::Jacobi && log.forgiving {
-            return Err(error.into());
+/// A system to be set up, and where.
+pub(super) struct System<'a, S: SolverSpace, A> {
+    pub(super) solver: &'a Solver,
+    pub(super) space: &'a S,
+    pub(super) layouts: &'a [&'a dyn LayoutBuilder<S>],
+    pub(super) a: &'a A,
+    pub(super) source: &'a Csr<f64>,
+    pub(super) method: Method,
+}
+
+/// An engine and what the report says of it.
+pub(super) type SetUp<S, A> = (Box<dyn Engine<S, A>>, SetupSummary);
+
+impl<S: SolverSpace, A: LinearOperator<S> + 'static> System<'_, S, A> {
+    /// Builds the preconditioner. A pivot that no shift repairs is followed by the diagonal in a form that cannot fail, fill that is
+    /// out of proportion by less of it, unless it was the caller who set the limit.
+    pub(super) fn set_up(
+        &self,
+        mut wanted: Preconditioning,
+        recorder: &mut SetupRecorder,
+    ) -> Result<SetUp<S, A>, SolveError> {
+        let options = self.solver;
+        let unlimited = options.max_bytes.is_none() && options.max_memory.is_none();
+        loop {
+            recorder.rows = None;
+            let error = match self.set_up_one(wanted, recorder) {
+                Err(SolveError::Setup(error)) if options.recover => error,
+                Err(SolveError::Setup(error)) => return Err(of_the_whole(options, error).into()),
+                done => return done,
+            };
+            let (row, value, next) = match error {
+                SetupError::BadPivot { row, value } => (Some(row), Some(value), Preconditioning::Jacobi),
+                SetupError::MissingDiagonal { row } => (Some(row), None, Preconditioning::Jacobi),
+                SetupError::MemoryLimit { .. } if unlimited => match wanted.with_less_fill() {
+                    Some(next) => (None, None, next),
+                    None => return Err(error.into()),
+                },
+                other => return Err(of_the_whole(options, other).into()),
+            };
+            let action = match next {
+                Preconditioning::Jacobi => {
+                    "the diagonal, or the largest entry of a row where it has none".into()
+                }
+                other => format!("{other} instead"),
+            };
+            recorder.recovery.push(Recovery { failed: format!("{wanted}: {error}"), row, value, action });
+            if next == Preconditioning::Jacobi && recorder.robust {
+                return Err(error.into());
+            }
+            recorder.robust |= next == Preconditioning::Jacobi;
+            wanted = next;
         }
-        log.forgiving |= next == Preconditioning::Jacobi;
-        wanted = next;
     }
+
+    /// Analyzes and factors, adding up the seconds; what fails on the way and is recovered from is recorded.
+    pub(super) fn set_up_one(
+        &self,
+        kind: Preconditioning,
+        recorder: &mut SetupRecorder,
+    ) -> Result<SetUp<S, A>, SolveError> {
+        let System { solver, space, layouts, a, source, method } = *self;
+        let setup = SetupContext::new(solver.setup_options(), space, a.domain(), a.matrix(), source, method);
+        setup.require_room(kind)?;
+        if let Some((engine, summary)) = set_up_permuted(solver, &setup, layouts, kind, recorder)? {
+            return Ok((Box::new(OfMatrix(engine)), summary));
+        }
+        let (built, summary) = in_layouts(setup, layouts, kind, recorder)?;
+        Ok(match built {
+            Built::Placed(engine) => (Box::new(OfMatrix(engine)), summary),
+            Built::InOrder(m) => (Box::new(InOrder::new(space, a, m, method)?), summary),
+        })
+    }
+}
+
+/// Sets up the permuted and scaled system, if rows and columns do not stay as they are.
+pub(super) fn set_up_permuted<S: SolverSpace>(
+    solver: &Solver,
+    setup: &SetupContext<'_, S>,
+    layouts: &[&dyn LayoutBuilder<S>],
+    kind: Preconditioning,
+    recorder: &mut SetupRecorder,
+) -> Result<Option<SetUp<S, Csr<f64>>>, SolveError> {
+    let Some(found) = Permutations::find(solver, setup, kind, recorder)? else { return Ok(None) };
+    let (engine, summary) = reordered(setup, layouts, found, kind, recorder)?;
+    Ok(Some((Box::new(engine), summary)))
+}
+
+/// No preconditioner, for an operator that is no matrix.
+pub(super) fn without<S: SolverSpace, A: LinearOperator<S> + 'static>(
+    space: &S,
+    a: &A,
+    method: Method,
+) -> Result<SetUp<S, A>, SolveError> {
+    let (m, summary) = no_preconditioner(space, a.domain(), method);
+    Ok((Box::new(InOrder::new(space, a, m, method)?), summary))
 }
 
 /// With a limit on the whole solve, an error says what the whole solve takes: `limit` was what vectors had left of it.
@@ -124,27 +198,4 @@ fn of_the_whole(options: &Solver, error: SetupError) -> SetupError {
 fn has_positive_diagonal(a: &Csr<f64>) -> bool {
     use rayon::prelude::*;
     (0..a.nrows()).into_par_iter().with_min_len(1 << 12).all(|i| a.get(i, i) > 0.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::error::BackendError;
-
-    /// A name that is parsed but not built must not run without a preconditioner.
-    #[test]
-    fn a_kind_that_nothing_builds_is_an_error() {
-        let (options, space, a) = (Solver::new(), Threads::new(1), Csr::<f64>::identity(4).unwrap());
-        let site = Site {
-            options: &options,
-            space: &space,
-            a: &a,
-            matrix: &a,
-            method: Method::Cg,
-            scale: 1.0,
-            reserved: 0,
-        };
-        let built = build(&site, Preconditioning::Auto, &mut Log::default());
-        assert!(matches!(built.err(), Some(SolveError::Backend(BackendError::Unsupported { .. }))));
-    }
 }

@@ -11,18 +11,15 @@
 //! b and x are held multiplied by a power of two where b is out of range (`magnitude`); norms here are those of the scaled b.
 //! Reference: van der Vorst & Ye 2000, doi:10.1137/S1064827599353865.
 
-use super::Solver;
-use super::engine::as_matrix;
-use super::magnitude::Magnitude;
+use super::options::Solver;
+use crate::engine::SolverSpace;
 use crate::error::{BackendError, SolveError};
 use crate::krylov::{Finish, Status};
-use crate::matrix::{
-    Arithmetic, Chunk, Csr, ResidualNorms, chunk_count, norm_roundoff, normal_residual, residual,
-};
-use crate::observe::{Iteration, Observer};
-use crate::operator::LinearOperator;
+use crate::matrix::norm_roundoff;
+use crate::observe::{Direction, Iteration, Observer};
+use crate::operator::{LinearOperator, ResidualNorms};
 use crate::report::{Certificate, Outcome};
-use crate::space::{Space, Threads, require_same};
+use crate::space::{Extremes, require_same};
 use crate::stop::{IterationLimit, Residual, StopReason, StoppingCriterion};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -41,16 +38,16 @@ const DRIFTED: &str = "the residual of the recurrence is not that of x";
 const WORTHLESS_GUESS: &str = "the guess has no digit in common with an answer";
 
 /// Judges the ends of iterations of one solve.
-pub(super) struct Certifier<'a, A: LinearOperator<Threads<f64>>> {
-    space: Arc<Threads<f64>>,
+pub(super) struct Certifier<'a, S: SolverSpace, A: LinearOperator<S>> {
+    space: Arc<S>,
     a: &'a A,
-    matrix: Option<&'a Csr<f64>>,
     scratch: A::Scratch,
     /// b, multiplied by `scale`.
-    pub(super) b: Vec<f64>,
+    pub(super) b: S::Vector,
     scale: f64,
-    r: Vec<f64>,
-    chunks: Vec<Chunk>,
+    r: S::Vector,
+    /// Unknowns that this process holds.
+    pub(super) unknowns: usize,
     rhs_norm: f64,
     largest_rhs: f64,
     /// ‖x‖∞ of the x that was measured last.
@@ -61,8 +58,7 @@ pub(super) struct Certifier<'a, A: LinearOperator<Threads<f64>>> {
     replacements: usize,
     history: Vec<f64>,
     /// Of the x that was measured last.
-    norms: ResidualNorms,
-    arithmetic: Option<Arithmetic>,
+    norms: ResidualNorms<f64>,
     normal_residual: Option<f64>,
 }
 
@@ -81,26 +77,41 @@ pub(super) enum Verdict {
     FromZero,
 }
 
-impl<'a, A: LinearOperator<Threads<f64>> + 'static> Certifier<'a, A> {
+/// The sizes of a vector, or an error that names it and the place of a number that is not finite.
+pub(super) fn sizes_of<S: SolverSpace>(
+    space: &S,
+    what: &'static str,
+    x: &S::Vector,
+) -> Result<Extremes<f64>, SolveError> {
+    let sizes = space.extremes(x)?;
+    match sizes.not_finite {
+        None => Ok(sizes),
+        Some((row, value)) => Err(SolveError::NotFinite { what, row, value }),
+    }
+}
+
+impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
     pub(super) fn new(
-        space: &Arc<Threads<f64>>,
+        space: &Arc<S>,
         a: &'a A,
-        b: &[f64],
+        mut b: S::Vector,
         options: &Solver,
     ) -> Result<Self, SolveError> {
-        require_same("b and the range of A", &b.len(), &a.range())?;
-        let size = Magnitude::of_vector(space, "b", b)?;
-        let scale = size.scale();
-        let b: Vec<f64> = b.iter().map(|b| b * scale).collect();
+        let layout = space.layout(&b);
+        require_same("b and the range of A", &layout, &a.range())?;
+        let sizes = sizes_of(&**space, "b", &b)?;
+        let scale = sizes.scale();
+        if scale != 1.0 {
+            space.scale(scale, &mut b)?;
+        }
         Ok(Certifier {
             space: Arc::clone(space),
             a,
-            matrix: as_matrix(a),
             scratch: a.scratch(space)?,
-            r: space.zeros(&b.len())?,
-            chunks: vec![Chunk::default(); chunk_count(b.len())],
+            r: space.zeros(&layout)?,
+            unknowns: space.len(&layout),
             rhs_norm: space.norm(&b)?,
-            largest_rhs: size.largest * scale,
+            largest_rhs: sizes.largest * scale,
             largest_x: 0.0,
             b,
             scale,
@@ -111,7 +122,6 @@ impl<'a, A: LinearOperator<Threads<f64>> + 'static> Certifier<'a, A> {
             // Room for every iteration, so that none allocates, up to 8 MB of them.
             history: Vec::with_capacity(options.max_iterations.min(1 << 20) + 1),
             norms: ResidualNorms::default(),
-            arithmetic: None,
             normal_residual: None,
         })
     }
@@ -122,35 +132,42 @@ impl<'a, A: LinearOperator<Threads<f64>> + 'static> Certifier<'a, A> {
     }
 
     /// Runs a method with the criterion for what is left, numbering its iterations on from those before.
-    pub(super) fn watch<O: Observer<f64>>(
+    pub(super) fn watch(
         &mut self,
-        observer: &mut O,
-        run: impl FnOnce(&Vec<f64>, &mut Remaining, &mut Watched<'_, O>) -> Result<Finish<f64>, BackendError>,
+        observer: &mut dyn Observer<f64>,
+        run: impl FnOnce(&S::Vector, &mut Remaining, &mut Watched<'_, S>) -> Result<Finish<f64>, BackendError>,
     ) -> Result<Finish<f64>, BackendError> {
         let mut stop = Remaining {
             tolerance: Residual { rtol: self.tolerance.rtol.max(FLOOR), ..self.tolerance },
             limit: IterationLimit(self.max_iterations - self.iterations),
         };
+        let room = if observer.wants_directions() { self.unknowns } else { 0 };
         let mut watched = Watched {
             observer,
+            space: &*self.space,
             before: self.iterations,
             history: &mut self.history,
             rhs_norm: self.rhs_norm,
             scale: self.scale,
+            directions: [vec![0.0; room], vec![0.0; room]],
+            failed: None,
         };
         let finish = run(&self.b, &mut stop, &mut watched)?;
+        if let Some(error) = watched.failed {
+            return Err(error);
+        }
         self.iterations += finish.iterations;
         Ok(finish)
     }
 
     /// What the end of a run means for `x`.
-    pub(super) fn judge(&mut self, finish: Finish<f64>, x: &Vec<f64>) -> Result<Verdict, BackendError> {
+    pub(super) fn judge(&mut self, finish: Finish<f64>, x: &S::Vector) -> Result<Verdict, BackendError> {
         let ended = |outcome, what| Ok(Verdict::Ended(Ended { outcome, what }));
         let begun = finish.iterations > 0;
         if finish.status == Status::Stopped(StopReason::Other(WORTHLESS_GUESS)) {
             return Ok(Verdict::FromZero);
         }
-        if finish.status == Status::NotFinite && !begun && x.iter().any(|&x| x != 0.0) {
+        if finish.status == Status::NotFinite && !begun && !is_zero(&*self.space, x)? {
             return Ok(Verdict::FromZero);
         }
         if self.measure(x)? {
@@ -178,85 +195,82 @@ impl<'a, A: LinearOperator<Threads<f64>> + 'static> Certifier<'a, A> {
     }
 
     /// Recomputes the residual of `x`; whether it meets the tolerance, its rounding included.
-    pub(super) fn measure(&mut self, x: &Vec<f64>) -> Result<bool, BackendError> {
+    pub(super) fn measure(&mut self, x: &S::Vector) -> Result<bool, BackendError> {
         let _span = tracing::info_span!("verify").entered();
-        self.largest_x = Magnitude::of(&self.space, x).map_or(f64::NAN, |size| size.largest);
+        let sizes = self.space.extremes(x)?;
+        self.largest_x = if sizes.not_finite.is_none() { sizes.largest } else { f64::NAN };
         if self.largest_x.is_nan() {
             // An entry that is not finite may meet an empty column and leave the residual as it is.
             self.norms = ResidualNorms { norm: f64::NAN, largest: f64::NAN, ..self.norms };
             return Ok(false);
         }
-        let Some(matrix) = self.matrix else {
-            self.a.apply(&self.space, x, &mut self.r, &mut self.scratch)?;
-            self.space.axpby(1.0, &self.b, -1.0, &mut self.r)?;
-            let largest = self.r.iter().fold(0.0, |m: f64, r| m.max(r.abs()));
-            let norm = self.space.norm(&self.r)?;
-            self.norms = ResidualNorms { norm, largest, ..ResidualNorms::default() };
-            let at = Iteration { index: 0, residual_norm: norm, rhs_norm: self.rhs_norm };
+        self.compute(x, false)?;
+        let (Some(upper), Some(bounds)) = (self.norms.upper(), self.norms.certain) else {
+            let at = Iteration { index: 0, residual_norm: self.norms.norm, rhs_norm: self.rhs_norm };
             return Ok(self.tolerance.check(&at).is_some());
         };
-        self.compute(matrix, x, Arithmetic::Double);
         let tolerance = self.certain_tolerance();
-        if self.norms.upper() <= tolerance {
+        if upper <= tolerance {
             return Ok(true);
         }
         // Certainly not met, and the figure is good to a tenth: no need to know more.
-        let open = self.norms.norm - self.norms.rounding <= tolerance;
-        if open || self.norms.rounding > 0.1 * self.norms.norm {
-            self.compute(matrix, x, Arithmetic::DoubleDouble);
+        let open = self.norms.norm - bounds.rounding <= tolerance;
+        if open || bounds.rounding > 0.1 * self.norms.norm {
+            self.compute(x, true)?;
         }
-        Ok(self.norms.upper() <= tolerance)
+        Ok(self.norms.upper().is_some_and(|upper| upper <= tolerance))
     }
 
-    fn compute(&mut self, matrix: &Csr<f64>, x: &[f64], arithmetic: Arithmetic) {
-        let vectors = (x, self.b.as_slice());
-        self.norms = residual(&self.space, matrix, vectors, arithmetic, &mut self.r, &mut self.chunks);
-        self.arithmetic = Some(arithmetic);
+    fn compute(&mut self, x: &S::Vector, precise: bool) -> Result<(), BackendError> {
+        let vectors = (x, &self.b);
+        self.norms = self.a.residual(&self.space, vectors, precise, &mut self.r, &mut self.scratch)?;
+        Ok(())
     }
 
     /// No larger than max(rtol ‖b‖, atol), whatever the rounding of ‖b‖.
     fn certain_tolerance(&self) -> f64 {
-        let relative = self.tolerance.rtol * self.rhs_norm * (1.0 - 2.0 * norm_roundoff(self.b.len()));
+        let relative = self.tolerance.rtol * self.rhs_norm * (1.0 - 2.0 * norm_roundoff(self.unknowns));
         f64::max(relative, self.tolerance.atol)
     }
 
     /// The outcome of a solve that has not converged, for the x that was measured last: what its residual says is put before what
     /// the method said.
-    pub(super) fn classify(&mut self, ended: &Ended) -> Outcome {
+    pub(super) fn classify(&mut self, ended: &Ended) -> Result<Outcome, BackendError> {
         let outcome = ended.outcome;
         if matches!(outcome, Outcome::Converged | Outcome::Interrupted) {
-            return outcome;
+            return Ok(outcome);
         }
         let small = self.relative_residual() <= LARGE_RESIDUAL;
-        let Some(matrix) = self.matrix else {
-            return if small && ended.what == DRIFTED { Outcome::AttainableAccuracy } else { outcome };
-        };
-        let backward_error = self.backward_error().unwrap_or(f64::NAN);
+        let backward_error = self.backward_error();
         // While iterations are left to be had, only an error that cannot be smaller is at the limit.
-        let terms = if outcome == Outcome::MaxIterations { 1 } else { self.b.len().clamp(4, 1000) };
-        let at_limit = backward_error <= terms as f64 * f64::EPSILON;
-        if at_limit && small {
-            return Outcome::AttainableAccuracy;
+        let terms = if outcome == Outcome::MaxIterations { 1 } else { self.unknowns.clamp(4, 1000) };
+        let at_limit = backward_error.is_some_and(|error| error <= terms as f64 * f64::EPSILON);
+        if small && (at_limit || backward_error.is_none() && ended.what == DRIFTED) {
+            return Ok(Outcome::AttainableAccuracy);
         }
-        let ratio = normal_residual(matrix.view(), &self.r);
+        let Some(ratio) = self.a.normal_residual(&self.space, &self.r)? else { return Ok(outcome) };
         self.normal_residual = Some(ratio);
-        match at_limit || ratio <= SINGULAR || self.has_part_outside_of_range(matrix) {
+        Ok(match at_limit || ratio <= SINGULAR || self.has_part_outside_of_range()? {
             true => Outcome::Singular,
             false => outcome,
-        }
+        })
     }
 
     /// Whether Aᵀ1 = 0 to rounding, as for a pure Neumann problem, and b has a mean: then no residual is smaller than |1ᵀb| / √n.
-    fn has_part_outside_of_range(&mut self, matrix: &Csr<f64>) -> bool {
-        let n = self.b.len();
-        let ratio = normal_residual(matrix.view(), &vec![1.0; n]);
-        let (sum, size) = self.b.iter().fold((0.0, 0.0), |(sum, size), b| (sum + b, size + b.abs()));
-        let certain = f64::abs(sum) - n as f64 * f64::EPSILON * size;
-        let outside = ratio <= 8.0 * f64::EPSILON && certain > (n as f64).sqrt() * self.certain_tolerance();
+    fn has_part_outside_of_range(&mut self) -> Result<bool, BackendError> {
+        let mut ones = self.space.zeros(&self.space.layout(&self.b))?;
+        self.space.fill(1.0, &mut ones)?;
+        let Some(ratio) = self.a.normal_residual(&self.space, &ones)? else { return Ok(false) };
+        let mut sums = [0.0; 2];
+        self.space.dots(&[(&ones, &self.b), (&ones, &ones)], &mut sums)?;
+        let [sum, n] = sums;
+        // Σ |bᵢ| ≤ √n ‖b‖.
+        let certain = sum.abs() - n * f64::EPSILON * n.sqrt() * self.rhs_norm;
+        let outside = ratio <= 8.0 * f64::EPSILON && certain > n.sqrt() * self.certain_tolerance();
         if outside {
             self.normal_residual = Some(ratio);
         }
-        outside
+        Ok(outside)
     }
 
     pub(super) fn iterations(&self) -> usize {
@@ -283,12 +297,12 @@ impl<'a, A: LinearOperator<Threads<f64>> + 'static> Certifier<'a, A> {
     /// How the residual was computed, and what it may be at most.
     pub(super) fn certificate(&self) -> Certificate {
         Certificate {
-            arithmetic: match self.arithmetic {
-                Some(Arithmetic::Double) => "f64",
-                Some(Arithmetic::DoubleDouble) => "double-double",
+            arithmetic: match self.norms.certain {
+                Some(bounds) if bounds.precise => "double-double",
+                Some(_) => "f64",
                 None => "f64 without a bound",
             },
-            residual_bound: self.arithmetic.map(|_| self.relative(self.norms.upper())),
+            residual_bound: self.norms.upper().map(|upper| self.relative(upper)),
         }
     }
 
@@ -303,8 +317,7 @@ impl<'a, A: LinearOperator<Threads<f64>> + 'static> Certifier<'a, A> {
 
     /// ‖r‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞); none for an operator without a matrix.
     pub(super) fn backward_error(&self) -> Option<f64> {
-        self.matrix?;
-        let scale = self.norms.row_sum * self.largest_x + self.largest_rhs;
+        let scale = self.norms.certain?.row_sum * self.largest_x + self.largest_rhs;
         Some(if scale > 0.0 { self.norms.largest / scale } else { self.norms.largest })
     }
 
@@ -329,25 +342,54 @@ impl StoppingCriterion<f64> for Remaining {
 }
 
 /// Passes iterations on to the user's observer, numbered through and in the user's units, and keeps the history.
-pub(super) struct Watched<'a, O> {
-    observer: &'a mut O,
+pub(super) struct Watched<'a, S: SolverSpace> {
+    observer: &'a mut dyn Observer<f64>,
+    space: &'a S,
     before: usize,
     history: &'a mut Vec<f64>,
     rhs_norm: f64,
     scale: f64,
+    /// p and A p in this process's memory, where somebody wants them.
+    directions: [Vec<f64>; 2],
+    failed: Option<BackendError>,
 }
 
-impl<O: Observer<f64>> Observer<f64> for Watched<'_, O> {
+impl<S: SolverSpace> Observer<f64, S::Vector> for Watched<'_, S> {
     fn iterated(&mut self, iteration: &Iteration<f64>) -> ControlFlow<()> {
         // After a replacement iteration 0 is the last one again, with its true residual.
         let index = self.before + iteration.index;
         let relative = if self.rhs_norm > 0.0 { self.rhs_norm } else { 1.0 };
         self.history.truncate(index);
         self.history.push(iteration.residual_norm / relative);
-        self.observer.iterated(&Iteration {
+        let next = self.observer.iterated(&Iteration {
             index,
             residual_norm: iteration.residual_norm / self.scale,
             rhs_norm: iteration.rhs_norm / self.scale,
-        })
+        });
+        if self.failed.is_some() { ControlFlow::Break(()) } else { next }
     }
+
+    fn wants_directions(&self) -> bool {
+        self.observer.wants_directions()
+    }
+
+    fn direction(&mut self, direction: &Direction<'_, f64, S::Vector>) {
+        let [p, a_p] = &mut self.directions;
+        let here = self.space.download(direction.p, p).and_then(|()| self.space.download(direction.a_p, a_p));
+        match here {
+            Ok(()) => self.observer.direction(&Direction {
+                index: self.before + direction.index,
+                p,
+                a_p,
+                curvature: direction.curvature,
+            }),
+            Err(error) => self.failed = Some(error),
+        }
+    }
+}
+
+/// Whether all entries are 0.
+pub(super) fn is_zero<S: SolverSpace>(space: &S, x: &S::Vector) -> Result<bool, BackendError> {
+    let sizes = space.extremes(x)?;
+    Ok(sizes.not_finite.is_none() && sizes.largest == 0.0)
 }

@@ -1,23 +1,20 @@
 //! Analysis, factor and workspace of one matrix pattern, for any number of solves.
 
-use super::Solver;
-use super::build::build;
-use super::certify::{Certifier, Ended, Verdict};
-use super::choice::{Method, Preconditioning};
-use super::engine::{Engine, Site, Told, as_matrix};
-use super::log::Log;
-use super::magnitude::Magnitude;
-use crate::error::{SetupError, SolveError};
-use crate::matrix::{Csr, Pattern, SeenValues};
+use super::build::{SetUp, System, set_up_permuted, without};
+use super::certify::{Certifier, Ended, Verdict, is_zero, sizes_of};
+use super::options::Solver;
+use crate::choice::{Method, Preconditioning};
+use crate::engine::{DefaultSpace, Engine, OfMatrix, Run, SolverSpace};
+use crate::error::{BackendError, SetupError, SolveError};
+use crate::krylov::Start;
+use crate::matrix::{Csr, Pattern, SeenValues, exact_scale, sizes_of_matrix};
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
 use crate::report::{Outcome, Recovery, Report, Seconds};
-use crate::space::{Threads, cores, require_same};
-use std::any::Any;
+use crate::setup::{LayoutBuilder, SetupContext, SetupRecorder, SetupSummary};
+use crate::space::require_same;
 use std::sync::Arc;
 use std::time::Instant;
-
-type Space = Threads<f64>;
 
 /// Everything a solve needs but A, b and x.
 ///
@@ -34,12 +31,14 @@ type Space = Threads<f64>;
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Prepared<A: LinearOperator<Space>> {
+pub struct Prepared<A: LinearOperator<S>, S: SolverSpace = DefaultSpace> {
     options: Solver,
-    space: Arc<Space>,
+    space: Arc<S>,
+    layouts: &'static [&'static dyn LayoutBuilder<S>],
+    layout: S::Layout,
     method: Method,
-    engine: Engine<A>,
-    told: Told,
+    engine: Box<dyn Engine<S, A>>,
+    summary: SetupSummary,
     choice: String,
     recovery: Vec<Recovery>,
     seconds: Seconds,
@@ -60,136 +59,162 @@ struct Factored {
 }
 
 impl Factored {
-    fn new(space: &Space, a: &Csr<f64>) -> Self {
-        Factored { pattern: Arc::clone(a.pattern()), values: SeenValues::of(space, a) }
+    fn new<S: SolverSpace>(space: &S, a: &Csr<f64>) -> Self {
+        Factored { pattern: Arc::clone(a.pattern()), values: SeenValues::of(space.host(), a) }
     }
 
-    fn is(&self, space: &Space, a: &Csr<f64>) -> bool {
+    fn is<S: SolverSpace>(&self, space: &S, a: &Csr<f64>) -> bool {
         let same_pattern = || Arc::ptr_eq(&self.pattern, a.pattern()) || self.pattern == *a.pattern();
-        self.values.has_stamp_of(a) || same_pattern() && self.values.are_those_of(space, a)
+        self.values.has_stamp_of(a) || same_pattern() && self.values.are_those_of(space.host(), a)
     }
 }
 
 impl Solver {
-    /// Analyzes and factors for an A that is only applied (`LinearOperator`), with a matrix for the preconditioner and the choices. Where
-    /// A is a matrix too, of any other pattern, both are stored in the order that suits the factor.
-    pub fn prepare_with<A: LinearOperator<Threads<f64>> + 'static>(
+    /// Analyzes and factors on any space. `matrix`, of as many rows as this process holds unknowns, is what the preconditioner is made
+    /// from and what choices depend on; `layouts` are the ways to store it, tried in order.
+    pub fn prepare_on<S: SolverSpace, A: LinearOperator<S> + 'static>(
         &self,
+        space: S,
+        layouts: &'static [&'static dyn LayoutBuilder<S>],
         a: &A,
         matrix: &Csr<f64>,
-    ) -> Result<Prepared<A>, SolveError> {
+    ) -> Result<Prepared<A, S>, SolveError> {
         self.validate()?;
         matrix.pattern().require_square().map_err(SetupError::from)?;
-        require_same("A and the matrix of the preconditioner", &a.domain(), &matrix.ncols())?;
-        let threads = self.threads.unwrap_or_else(cores);
-        let space = Threads::for_rows(threads, matrix.nrows());
+        let unknowns = space.len(&a.domain());
+        require_same("A and the matrix of the preconditioner", &unknowns, &matrix.ncols())?;
         let started = Instant::now();
-        let scale = Magnitude::of_matrix(&space, matrix)?.exact_scale();
-        let (method, wanted, choice) = self.choose(matrix);
+        sizes_of_matrix(space.host(), matrix)?;
+        let (method, wanted, choice) = self.choose(&space, matrix)?;
         let method = method.limited(matrix.nrows(), self.max_iterations);
-        let mut log = Log::default();
-        log.seconds.analyze = started.elapsed().as_secs_f64();
-        let site = Site { options: self, space: &space, a, matrix, method, scale, reserved: 0 };
-        let (engine, told) = build(&site, wanted, &mut log)?;
-        let same = as_matrix(a).is_some_and(|a| std::ptr::eq(a, matrix) || a == matrix);
+        let mut recorder = SetupRecorder::default();
+        recorder.seconds.analyze = started.elapsed().as_secs_f64();
+        let system = System { solver: self, space: &space, layouts, a, source: matrix, method };
+        let (engine, summary) = system.set_up(wanted, &mut recorder)?;
+        let same = a.matrix().is_some_and(|a| std::ptr::eq(a, matrix) || a == matrix);
         Ok(Prepared {
             factored: same.then(|| Factored::new(&space, matrix)),
-            finite: same.then(|| SeenValues::of(&space, matrix)),
+            finite: same.then(|| SeenValues::of(space.host(), matrix)),
             broken: false,
-            steps: log.recovery.len(),
+            steps: recorder.recovery.len(),
             options: self.clone(),
             space: Arc::new(space),
+            layouts,
+            layout: a.domain(),
             method,
             engine,
-            told,
+            summary,
             choice,
-            recovery: log.recovery,
-            seconds: log.seconds,
+            recovery: recorder.recovery,
+            seconds: recorder.seconds,
         })
     }
 }
 
 /// The engine of one run after another in a solve: the prepared one, or another for this right-hand side alone.
-struct Stage<A: LinearOperator<Space>> {
+struct Stage<S: SolverSpace, A> {
     method: Method,
     /// Instead of the prepared one.
-    engine: Option<(Engine<A>, Told)>,
+    engine: Option<SetUp<S, A>>,
 }
 
-impl<A: LinearOperator<Space> + 'static> Prepared<A> {
+impl<S: SolverSpace, A: LinearOperator<S> + 'static> Prepared<A, S> {
     /// Takes over the values of a matrix of the same pattern; allocates nothing unless a pivot is bad. A shift that the last
     /// matrix needed is kept; a larger one is looked for if that is not enough. After an error there is no factor, and solves are
     /// refused, until a matrix has one. A pattern that followed the values stays that of the first matrix.
     pub fn refactor(&mut self, matrix: &Csr<f64>) -> Result<(), SetupError> {
         let _span = tracing::info_span!("factor").entered();
-        let mut log = Log::default();
-        let result = self.refactor_engine(matrix, &mut log);
+        let mut recorder = SetupRecorder::default();
+        let result = self.refactor_engine(matrix, &mut recorder);
         self.broken = match result {
             Ok(_) => false,
             Err(SetupError::PatternChanged) => self.broken,
             Err(_) => true,
         };
-        self.told.shift = result?;
+        self.summary.shift = result?;
         self.recovery.truncate(self.steps);
-        self.recovery.extend(log.recovery);
-        self.seconds = log.seconds;
-        self.factored = self.factored.take().map(|_| Factored::new(&self.space, matrix));
+        self.recovery.extend(recorder.recovery);
+        self.seconds = recorder.seconds;
+        self.factored = self.factored.take().map(|_| Factored::new(&*self.space, matrix));
         Ok(())
     }
 
-    fn refactor_engine(&mut self, matrix: &Csr<f64>, log: &mut Log) -> Result<f64, SetupError> {
-        let scale = Magnitude::of_matrix(&self.space, matrix)?.exact_scale();
-        if let Some(a) = (matrix as &dyn Any).downcast_ref::<A>()
-            && scale != 1.0
-            && !self.engine.is_scaled()
-        {
+    fn refactor_engine(
+        &mut self,
+        matrix: &Csr<f64>,
+        recorder: &mut SetupRecorder,
+    ) -> Result<f64, SetupError> {
+        let scale = exact_scale(self.space.host(), matrix)?;
+        if self.factored.is_some() && scale != 1.0 && !self.engine.is_scaled() {
             // Values that left the range since the preparation: everything is prepared anew, on the scaled matrix.
-            let options = &self.options;
-            let (space, method) = (&*self.space, self.method);
-            let site = Site { options, space, a, matrix, method, scale, reserved: 0 };
-            let built = Engine::new(&site, self.told.kind, log);
-            (self.engine, self.told) = built.map_err(|error| match error {
+            let Prepared { options, space, layouts, method, layout, .. } = self;
+            let setup = SetupContext::new(
+                options.setup_options(),
+                &**space,
+                layout.clone(),
+                Some(matrix),
+                matrix,
+                *method,
+            );
+            let built = set_up_permuted(options, &setup, layouts, self.summary.kind, recorder);
+            let built = built.map_err(|error| match error {
                 SolveError::Setup(error) => error,
-                other => crate::BackendError::Failed { what: other.to_string() }.into(),
+                other => BackendError::Failed { what: other.to_string() }.into(),
             })?;
-            return Ok(self.told.shift);
+            if let Some((engine, summary)) = built {
+                (self.engine, self.summary) = (Box::new(OfMatrix(engine)), summary);
+                return Ok(self.summary.shift);
+            }
         }
-        let (engine, space) = (&mut self.engine, &self.space);
+        let (engine, space) = (&mut self.engine, &*self.space);
         let attempt = |shift| engine.refactor(space, matrix, shift);
-        let recover = self.options.recover && self.told.kind.can_shift();
-        log.factor(recover, self.told.kind, self.told.shift, attempt)
+        let recover = self.options.recover && self.summary.kind.can_shift();
+        recorder.factor(space, (recover, self.summary.kind), self.summary.shift, attempt)
     }
 
-    /// Solves A x = b from the guess in `x`. The answer is judged by the residual recomputed from A, x and b. A matrix with other
-    /// values than those factored is refused, unless [`Solver::allow_stale_factor`] says otherwise. Where the solve does not
-    /// converge, `x` is that one of the last iterate, the best one kept, the guess and 0 which has the least residual.
-    pub fn solve(
+    /// Solves A x = b from the guess in `x`, vectors of the space. The answer is judged by the residual recomputed from A, x and b. A
+    /// matrix with other values than those factored is refused, unless [`Solver::allow_stale_factor`] says otherwise. Where the solve
+    /// does not converge, `x` is that one of the last iterate, the best one kept, the guess and 0 which has the least residual.
+    pub fn solve_vectors(
         &mut self,
         a: &A,
-        b: &[f64],
-        x: &mut Vec<f64>,
-        observer: &mut impl Observer<f64>,
+        b: &S::Vector,
+        x: &mut S::Vector,
+        observer: &mut dyn Observer<f64>,
     ) -> Result<Report, SolveError> {
-        let _span = tracing::info_span!("solve", rows = b.len()).entered();
+        let b = copy_of(&*self.space, b)?;
+        self.solve_owned(a, b, x, observer)
+    }
+
+    /// The same with a copy of b.
+    pub(super) fn solve_owned(
+        &mut self,
+        a: &A,
+        b: S::Vector,
+        x: &mut S::Vector,
+        observer: &mut dyn Observer<f64>,
+    ) -> Result<Report, SolveError> {
+        let space = Arc::clone(&self.space);
+        let _span = tracing::info_span!("solve", rows = space.len(&self.layout)).entered();
         let started = Instant::now();
-        self.space.reset_statistics();
+        space.host().reset_statistics();
         self.refuse_stale(a)?;
         self.require_finite(a)?;
-        require_same("x and the domain of A", &x.len(), &a.domain())?;
-        let guess = Magnitude::of_vector(&self.space, "the guess x", x)?;
-        let mut certifier = Certifier::new(&self.space, a, b, &self.options)?;
+        require_same("x and the domain of A", &space.layout(x), &a.domain())?;
+        let guess = sizes_of(&*space, "the guess x", x)?;
+        let mut certifier = Certifier::new(&space, a, b, &self.options)?;
         if certifier.rhs_norm() == 0.0 || guess.largest == 0.0 {
             // With b = 0 nothing is to be found out: A 0 = 0, whatever the guess. A zero with a sign is as good as any.
-            x.fill(0.0);
+            space.fill(0.0, x)?;
         }
         let mut recovery = self.recovery.clone();
         let mut stage = Stage { method: self.method, engine: None };
-        multiply(x, certifier.scale());
+        multiply(&*space, x, certifier.scale())?;
         let ended = self.run_stages(a, x, &mut certifier, &mut stage, &mut recovery, observer);
-        multiply(x, 1.0 / certifier.scale());
+        multiply(&*space, x, 1.0 / certifier.scale())?;
         if stage.method != self.method && stage.engine.is_none() {
             // The fallback was for this right-hand side.
-            self.engine.change_method(&self.space, a, self.method)?;
+            self.engine.use_method(&space, a, self.method)?;
         }
         let (outcome, backward_error) = ended?;
         let seconds = Seconds { solve: started.elapsed().as_secs_f64(), ..self.seconds };
@@ -200,23 +225,23 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
     fn run_stages(
         &mut self,
         a: &A,
-        x: &mut Vec<f64>,
-        certifier: &mut Certifier<'_, A>,
-        stage: &mut Stage<A>,
+        x: &mut S::Vector,
+        certifier: &mut Certifier<'_, S, A>,
+        stage: &mut Stage<S, A>,
         recovery: &mut Vec<Recovery>,
-        observer: &mut impl Observer<f64>,
+        observer: &mut dyn Observer<f64>,
     ) -> Result<(Outcome, Option<f64>), SolveError> {
+        let space = Arc::clone(&self.space);
         loop {
-            let start = x.iter().any(|&x| x != 0.0).then(|| x.clone());
-            let space = Arc::clone(&self.space);
+            let start = if is_zero(&*space, x)? { None } else { Some(copy_of(&*space, x)?) };
             let engine = stage.engine.as_mut().map_or(&mut self.engine, |(engine, _)| engine);
-            let mut ended = iterate(engine, &space, a, x, certifier, recovery, observer)?;
-            if ended.outcome != Outcome::Converged && take_best(engine, &space, x, start, certifier)? {
+            let mut ended = iterate(&mut **engine, &*space, a, x, certifier, recovery, observer)?;
+            if ended.outcome != Outcome::Converged && take_best(&**engine, &*space, x, start, certifier)? {
                 ended = Ended { outcome: Outcome::Converged, what: "met" };
             }
             let next = self.successor(a, stage, &ended);
             let Some(next) = next.filter(|_| certifier.iterations() < self.options.max_iterations) else {
-                let outcome = certifier.classify(&ended);
+                let outcome = certifier.classify(&ended)?;
                 return Ok((outcome, certifier.backward_error()));
             };
             let failed = format!("{}: {}", stage.method, ended.what);
@@ -226,12 +251,12 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
     }
 
     /// What `auto` goes on with.
-    fn successor(&self, a: &A, stage: &Stage<A>, ended: &Ended) -> Option<Next> {
+    fn successor(&self, a: &A, stage: &Stage<S, A>, ended: &Ended) -> Option<Next> {
         use Outcome::{Breakdown, Diverged, IndefiniteOperator, IndefinitePreconditioner, NotFinite};
         if self.options.method != Method::Auto || stage.method != self.method {
             return None;
         }
-        let gmres = Method::Gmres(30).limited(a.domain(), self.options.max_iterations);
+        let gmres = Method::Gmres(30).limited(self.space.len(&self.layout), self.options.max_iterations);
         match (stage.method, ended.outcome) {
             (Method::Cg, IndefiniteOperator | IndefinitePreconditioner | NotFinite | Diverged) => {
                 Some(Next { method: Method::Minres, instead: Some(Preconditioning::None) })
@@ -239,7 +264,7 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
             // A factor that gave numbers that are not finite at once is of no use to another method.
             (Method::BiCgStab, NotFinite) => Some(Next {
                 method: gmres,
-                instead: Some(as_matrix(a).map_or(Preconditioning::None, |_| Preconditioning::Jacobi)),
+                instead: Some(a.matrix().map_or(Preconditioning::None, |_| Preconditioning::Jacobi)),
             }),
             (Method::BiCgStab, Breakdown | Diverged) => Some(Next { method: gmres, instead: None }),
             _ => None,
@@ -247,22 +272,21 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
     }
 
     /// Prepares the next run: another method on the prepared factor, or an engine for this solve alone.
-    fn enter(&mut self, a: &A, next: Next, stage: &mut Stage<A>) -> Result<(), SolveError> {
+    fn enter(&mut self, a: &A, next: Next, stage: &mut Stage<S, A>) -> Result<(), SolveError> {
+        let Prepared { options, space, layouts, .. } = self;
         stage.method = next.method;
         let Some(kind) = next.instead else {
-            return self.engine.change_method(&self.space, a, next.method);
+            return self.engine.use_method(space, a, next.method);
         };
-        let engine = match as_matrix(a) {
-            Some(matrix) => {
-                let scale = Magnitude::of_matrix(&self.space, matrix)?.exact_scale();
-                let (options, space) = (&self.options, &*self.space);
-                let method = next.method;
-                let site = Site { options, space, a, matrix, method, scale, reserved: 0 };
-                Engine::new(&site, kind, &mut Log { forgiving: true, ..Log::default() })?
+        let mut recorder = SetupRecorder { robust: true, ..SetupRecorder::default() };
+        stage.engine = Some(match a.matrix() {
+            Some(source) => {
+                let system =
+                    System { solver: options, space: &**space, layouts, a, source, method: next.method };
+                system.set_up_one(kind, &mut recorder)?
             }
-            None => Engine::without(&self.space, a, next.method)?,
-        };
-        stage.engine = Some(engine);
+            None => without(&**space, a, next.method)?,
+        });
         Ok(())
     }
 
@@ -270,21 +294,21 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
         if self.broken {
             return Err(SolveError::StaleFactor);
         }
-        if self.told.kind == Preconditioning::None || self.options.allow_stale {
+        if self.summary.kind == Preconditioning::None || self.options.allow_stale {
             return Ok(());
         }
-        match (&self.factored, as_matrix(a)) {
-            (Some(factored), Some(a)) if !factored.is(&self.space, a) => Err(SolveError::StaleFactor),
+        match (&self.factored, a.matrix()) {
+            (Some(factored), Some(a)) if !factored.is(&*self.space, a) => Err(SolveError::StaleFactor),
             _ => Ok(()),
         }
     }
 
     /// Looks at the values of a matrix that were not seen before.
     fn require_finite(&mut self, a: &A) -> Result<(), SetupError> {
-        let Some(a) = as_matrix(a) else { return Ok(()) };
+        let Some(a) = a.matrix() else { return Ok(()) };
         if !self.finite.is_some_and(|seen| seen.has_stamp_of(a)) {
-            Magnitude::of_matrix(&self.space, a)?;
-            self.finite = Some(SeenValues::of(&self.space, a));
+            sizes_of_matrix(self.space.host(), a)?;
+            self.finite = Some(SeenValues::of(self.space.host(), a));
         }
         Ok(())
     }
@@ -292,15 +316,19 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
     fn report(
         &self,
         outcome: Outcome,
-        stage: &Stage<A>,
-        certifier: Certifier<'_, A>,
+        stage: &Stage<S, A>,
+        certifier: Certifier<'_, S, A>,
         recovery: Vec<Recovery>,
         seconds: Seconds,
         backward_error: Option<f64>,
     ) -> Report {
-        let told = stage.engine.as_ref().map_or(&self.told, |(_, told)| told);
+        let (engine, summary) = match &stage.engine {
+            Some((engine, summary)) => (engine, summary),
+            None => (&self.engine, &self.summary),
+        };
+        let trick = if engine.is_without_product() { ", Eisenstat's trick" } else { "" };
         // A method on the prepared factor may have another workspace than the prepared one.
-        let workspace = |method: Method| method.workspace_bytes(certifier.b.len()) as usize;
+        let workspace = |method: Method| method.workspace_bytes(certifier.unknowns) as usize;
         let (after, before) = match stage.engine {
             Some(_) => (0, 0),
             None => (workspace(stage.method), workspace(self.method)),
@@ -308,10 +336,10 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
         Report {
             outcome,
             solver: stage.method.to_string(),
-            preconditioner: told.kind.to_string(),
+            preconditioner: summary.kind.to_string(),
             choice: self.choice.clone(),
-            threads: self.space.threads(),
-            team: self.space.statistics(),
+            threads: self.space.host().threads(),
+            team: self.space.host().statistics(),
             iterations: certifier.iterations(),
             relative_residual: certifier.relative_residual(),
             backward_error,
@@ -319,14 +347,14 @@ impl<A: LinearOperator<Space> + 'static> Prepared<A> {
             normal_residual: certifier.normal_residual(),
             residual_replacements: certifier.replacements(),
             history: certifier.into_history(),
-            preconditioner_nnz: told.nnz,
-            preconditioner_bytes: told.bytes,
-            shift: told.shift,
-            predicted_bytes: told.predicted + after - before,
-            bytes: told.held + after - before,
-            layout: told.layout.clone(),
-            ordering: told.ordering.clone(),
-            schedule: told.schedule.clone(),
+            preconditioner_nnz: summary.nnz,
+            preconditioner_bytes: summary.bytes,
+            shift: summary.shift,
+            predicted_bytes: summary.predicted + after - before,
+            bytes: summary.held + after - before,
+            layout: format!("{}{trick}", summary.layout),
+            ordering: summary.ordering.clone(),
+            schedule: summary.schedule.clone(),
             recovery,
             seconds,
         }
@@ -349,24 +377,26 @@ impl Next {
 }
 
 /// Runs the method until the recomputed residual meets the tolerance or nothing more can be done.
-fn iterate<A: LinearOperator<Space> + 'static>(
-    engine: &mut Engine<A>,
-    space: &Space,
+fn iterate<S: SolverSpace, A: LinearOperator<S>>(
+    engine: &mut dyn Engine<S, A>,
+    space: &S,
     a: &A,
-    x: &mut Vec<f64>,
-    certifier: &mut Certifier<'_, A>,
+    x: &mut S::Vector,
+    certifier: &mut Certifier<'_, S, A>,
     recovery: &mut Vec<Recovery>,
-    observer: &mut impl Observer<f64>,
+    observer: &mut dyn Observer<f64>,
 ) -> Result<Ended, SolveError> {
-    engine.begin(space, a, &certifier.b, x)?;
-    let mut again = false;
+    let directions = observer.wants_directions();
+    engine.begin(space, a, &certifier.b, x, directions)?;
+    let mut start = Start::Fresh;
     loop {
-        let finish = certifier
-            .watch(observer, |b, stop, observer| engine.run(again, space, a, b, x, stop, observer))?;
-        round_as_returned(x, certifier.scale());
+        let finish = certifier.watch(observer, |b, stop, observer| {
+            engine.run(Run { start, space, a, b, x: &mut *x, stop, observer })
+        })?;
+        round_as_returned(space, x, certifier.scale())?;
         match certifier.judge(finish, x)? {
             Verdict::Ended(ended) => return Ok(ended),
-            Verdict::Replace => again = true,
+            Verdict::Replace => start = Start::KeepDirection,
             Verdict::FromZero => {
                 recovery.push(Recovery {
                     failed: "the guess: its residual is larger than that of 0 by more than 1/ε".into(),
@@ -374,9 +404,9 @@ fn iterate<A: LinearOperator<Space> + 'static>(
                     value: None,
                     action: "the iteration begins at 0".into(),
                 });
-                x.fill(0.0);
-                engine.begin(space, a, &certifier.b, x)?;
-                again = false;
+                space.fill(0.0, x)?;
+                engine.begin(space, a, &certifier.b, x, directions)?;
+                start = Start::Fresh;
             }
         }
     }
@@ -384,48 +414,48 @@ fn iterate<A: LinearOperator<Space> + 'static>(
 
 /// Leaves in `x` that one of the last iterate, the one kept, the start and 0 which has the least residual, measured last. Whether
 /// it meets the tolerance.
-fn take_best<A: LinearOperator<Space> + 'static>(
-    engine: &Engine<A>,
-    space: &Space,
-    x: &mut Vec<f64>,
-    start: Option<Vec<f64>>,
-    certifier: &mut Certifier<'_, A>,
+fn take_best<S: SolverSpace, A: LinearOperator<S>>(
+    engine: &dyn Engine<S, A>,
+    space: &S,
+    x: &mut S::Vector,
+    start: Option<S::Vector>,
+    certifier: &mut Certifier<'_, S, A>,
 ) -> Result<bool, SolveError> {
     let comparable = |norm: f64| if norm.is_nan() { f64::INFINITY } else { norm };
     let mut least = comparable(certifier.residual_norm());
     let (mut measured, mut met) = (true, false);
-    let mut other = vec![0.0; x.len()];
-    let kept = engine.restore_kept(space, &mut other)?.then_some(other);
-    let kept = kept.map(|mut kept| {
-        round_as_returned(&mut kept, certifier.scale());
-        kept
-    });
-    for candidate in kept.into_iter().chain(start) {
+    let mut kept = space.zeros(&space.layout(x))?;
+    let found = engine.restore_kept(space, &mut kept)?;
+    round_as_returned(space, &mut kept, certifier.scale())?;
+    for candidate in found.then_some(kept).into_iter().chain(start) {
         let meets = certifier.measure(&candidate)?;
         measured = comparable(certifier.residual_norm()) < least;
         if measured {
             least = certifier.residual_norm();
-            *x = candidate;
+            space.copy(&candidate, x)?;
             met = meets;
         }
     }
     if least > certifier.rhs_norm() {
-        x.fill(0.0);
+        space.fill(0.0, x)?;
         measured = false;
     }
     // The report is about the x that is returned.
     if measured { Ok(met) } else { Ok(certifier.measure(x)?) }
 }
 
+fn copy_of<S: SolverSpace>(space: &S, x: &S::Vector) -> Result<S::Vector, BackendError> {
+    let mut copy = space.zeros(&space.layout(x))?;
+    space.copy(x, &mut copy).map(|()| copy)
+}
+
 /// What is judged is what the caller gets: multiplied back, numbers beyond the ends of the range are rounded.
-fn round_as_returned(x: &mut [f64], scale: f64) {
-    multiply(x, 1.0 / scale);
-    multiply(x, scale);
+fn round_as_returned<S: SolverSpace>(space: &S, x: &mut S::Vector, scale: f64) -> Result<(), BackendError> {
+    multiply(space, x, 1.0 / scale)?;
+    multiply(space, x, scale)
 }
 
 /// Multiplies every number by a power of two.
-fn multiply(x: &mut [f64], factor: f64) {
-    if factor != 1.0 {
-        x.iter_mut().for_each(|x| *x *= factor);
-    }
+fn multiply<S: SolverSpace>(space: &S, x: &mut S::Vector, factor: f64) -> Result<(), BackendError> {
+    if factor == 1.0 { Ok(()) } else { space.scale(factor, x) }
 }

@@ -1,102 +1,80 @@
-//! Systems whose rows and columns are permuted before anything else, and whose A is multiplied by a power of two where it is out of
-//! range: 2ᵉ P A Q y = P b with x = 2ᵉ Q y.
+//! Which permutations of rows and columns come before everything else, and the set-up of the permuted system.
 //!
-//! Permutations keep 2-norms, so the iteration on the permuted system stops by the user's residual. Scales of a matching are never
-//! applied to the system, only to what a threshold compares (see `by_threshold`): an incomplete factor on a given pattern does not
-//! depend on them.
+//! Scales of a matching are never applied to the system, only to what a threshold compares (see `precond::threshold`): an incomplete
+//! factor on a given pattern does not depend on them.
 
-use super::by_threshold::multiply;
-use super::choice::{Match, Method, Preconditioning};
-use super::engine::{Engine, Site, Told, as_matrix};
-use super::log::{Log, in_order_of_a};
-use super::magnitude::Magnitude;
+use super::options::Solver;
+use crate::choice::{Match, Method, Preconditioning};
+use crate::engine::{Matrices, PermutedMatrix, Reordered, Reordering, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
-use crate::krylov::Finish;
-use crate::matrix::{Csr, Pattern, Permutation, SeenValues};
-use crate::observe::Observer;
-use crate::operator::LinearOperator;
-use crate::precond::require_pattern;
+use crate::matrix::{Csr, Permutation, exact_scale};
+use crate::precond::threshold::Scale;
 use crate::report::Recovery;
-use crate::space::Threads;
-use crate::stop::StoppingCriterion;
+use crate::setup::{Built, LayoutBuilder, SetupContext, SetupRecorder, SetupSummary, in_layouts};
 use crate::transform::{Matching, MatchingError, Ordering, OrderingError, order};
-use std::sync::Arc;
-
-type Space = Threads<f64>;
 
 /// A diagonal entry below this part of the largest of its row is tiny.
 const TINY: f64 = 1e-8;
 
-/// Scales of rows and columns, in the order of the permuted matrix.
-#[derive(Debug, Clone)]
-pub(super) struct Scale {
-    pub(super) rows: Vec<f64>,
-    pub(super) columns: Vec<f64>,
-}
-
-impl Scale {
-    /// R A C.
-    pub(super) fn apply(&self, a: &Csr<f64>) -> Csr<f64> {
-        let mut scaled = a.clone();
-        // One after the other: the product of both scales may overflow where that of all three does not.
-        multiply(&mut scaled, |i, _| self.rows[i]);
-        multiply(&mut scaled, |_, j| self.columns[j]);
-        scaled
-    }
-}
-
 /// How rows and columns are to be permuted, and the scales found with that.
-pub(super) struct Front {
+pub(super) struct Permutations {
     rows: Permutation,
     columns: Permutation,
     scale: Scale,
-    /// The power of two that A is multiplied by.
-    power: f64,
     words: Vec<String>,
 }
 
-impl<A: LinearOperator<Space> + 'static> Site<'_, A> {
+impl Permutations {
     /// Permutations that were asked for or are needed; none if rows and columns stay.
-    pub(super) fn reorder(&self, kind: Preconditioning, log: &mut Log) -> Result<Option<Front>, SolveError> {
-        let Some(a) = as_matrix(self.a) else { return Ok(None) };
+    pub(super) fn find<S: SolverSpace>(
+        solver: &Solver,
+        setup: &SetupContext<'_, S>,
+        kind: Preconditioning,
+        recorder: &mut SetupRecorder,
+    ) -> Result<Option<Self>, SolveError> {
+        let Some(a) = setup.a else { return Ok(None) };
+        let source = setup.source;
         let pivots = matches!(kind, Preconditioning::Ilut(threshold) if threshold.pivoting);
-        let matches = self.wants_matching(kind);
-        let power = match self.other_matrix() {
-            Some(_) => Magnitude::of_matrix(self.space, a)?.exact_scale(),
-            None => self.scale,
+        let matches = kind != Preconditioning::None && wants_matching(solver, setup, kind);
+        let power = exact_scale(setup.space.host(), a)?;
+        let scaled = match setup.other_matrix() {
+            Some(_) => power != 1.0 || exact_scale(setup.space.host(), source)? != 1.0,
+            None => power != 1.0,
         };
-        let matches = matches && kind != Preconditioning::None;
-        let scaled = power != 1.0 || self.scale != 1.0;
-        if self.options.reorder == Ordering::Natural && !pivots && !matches && !scaled {
+        if solver.reorder == Ordering::Natural && !pivots && !matches && !scaled {
             return Ok(None);
         }
-        let n = self.matrix.nrows();
+        let n = source.nrows();
         let identity = Permutation::identity(n).map_err(SetupError::from)?;
-        let ones = Scale { rows: vec![1.0; n], columns: vec![1.0; n] };
-        let mut front =
-            Front { rows: identity.clone(), columns: identity, scale: ones, power, words: Vec::new() };
+        let scale = Scale { rows: vec![1.0; n], columns: vec![1.0; n] };
+        let mut found = Permutations { rows: identity.clone(), columns: identity, scale, words: Vec::new() };
         if matches {
-            log.analyzing(|| front.match_columns(self.matrix))
-                .map_or_else(|error| no_matching(error, log), |()| Ok(()))?;
+            recorder
+                .analyzing(|| found.match_columns(source))
+                .map_or_else(|error| no_matching(error, recorder), |()| Ok(()))?;
         }
-        if self.options.reorder != Ordering::Natural {
-            log.analyzing(|| front.order(self.matrix, self.options.reorder))?;
+        if solver.reorder != Ordering::Natural {
+            recorder.analyzing(|| found.order(source, solver.reorder))?;
         }
         if scaled {
-            front.words.push(format!("A multiplied by {power:e}"));
+            found.words.push(format!("A multiplied by {power:e}"));
         }
-        let changed = pivots || !front.words.is_empty();
-        Ok(changed.then_some(front))
+        let changed = pivots || !found.words.is_empty();
+        Ok(changed.then_some(found))
     }
+}
 
-    fn wants_matching(&self, kind: Preconditioning) -> bool {
-        let symmetric = kind.is_symmetric() || matches!(self.method, Method::Cg | Method::Minres);
-        match self.options.matching {
-            Match::Off => false,
-            _ if symmetric => false,
-            Match::On => true,
-            Match::Auto => has_tiny_diagonal(self.matrix),
-        }
+fn wants_matching<S: SolverSpace>(
+    solver: &Solver,
+    setup: &SetupContext<'_, S>,
+    kind: Preconditioning,
+) -> bool {
+    let symmetric = kind.is_symmetric() || matches!(setup.method, Method::Cg | Method::Minres);
+    match solver.matching {
+        Match::Off => false,
+        _ if symmetric => false,
+        Match::On => true,
+        Match::Auto => has_tiny_diagonal(setup.source),
     }
 }
 
@@ -109,8 +87,8 @@ fn has_tiny_diagonal(a: &Csr<f64>) -> bool {
     })
 }
 
-/// A matrix that cannot be matched keeps its diagonal, and that is told.
-fn no_matching(error: MatchingError, log: &mut Log) -> Result<(), SolveError> {
+/// A matrix that cannot be matched keeps its diagonal, and that is recorded.
+fn no_matching(error: MatchingError, recorder: &mut SetupRecorder) -> Result<(), SolveError> {
     let row = match error {
         MatchingError::StructurallySingular { row, .. }
         | MatchingError::ScaleOutOfRange { row }
@@ -118,11 +96,16 @@ fn no_matching(error: MatchingError, log: &mut Log) -> Result<(), SolveError> {
         MatchingError::Matrix(error) => return Err(SetupError::from(error).into()),
     };
     let failed = format!("matching: {error}");
-    log.recovery.push(Recovery { failed, row, value: None, action: "columns stay where they are".into() });
+    recorder.recovery.push(Recovery {
+        failed,
+        row,
+        value: None,
+        action: "columns stay where they are".into(),
+    });
     Ok(())
 }
 
-impl Front {
+impl Permutations {
     fn match_columns(&mut self, a: &Csr<f64>) -> Result<(), MatchingError> {
         let Matching { columns, row_scale, column_scale } = Matching::find(a.view())?;
         self.scale.columns = columns.old().iter().map(|&j| column_scale[j as usize]).collect();
@@ -159,189 +142,64 @@ fn compose(p: &Permutation, q: &Permutation) -> Result<Permutation, SolveError> 
     Ok(Permutation::new(old).map_err(SetupError::from)?)
 }
 
-/// A matrix with its rows and columns permuted, multiplied by a power of two.
-struct Permuted {
-    /// Of the matrix as given.
-    source: Arc<Pattern>,
-    /// For every entry of the permuted matrix its place in the given one.
-    places: Vec<usize>,
-    power: f64,
-    /// The values that were taken over last.
-    seen: Option<SeenValues>,
-    matrix: Csr<f64>,
+/// Sets up the permuted system.
+pub(super) fn reordered<S: SolverSpace>(
+    setup: &SetupContext<'_, S>,
+    layouts: &[&dyn LayoutBuilder<S>],
+    mut found: Permutations,
+    kind: Preconditioning,
+    recorder: &mut SetupRecorder,
+) -> Result<(Reordered<S>, SetupSummary), SolveError> {
+    let SetupContext { space, method, source, .. } = *setup;
+    let n = source.nrows();
+    let other = setup.other_matrix();
+    // Copies of the matrices; vectors, numbers on their way and permutations.
+    let copies = PermutedMatrix::predict(source) + other.map_or(0, PermutedMatrix::predict);
+    let extra = copies + 16 * n + 16 * n + 16 * n;
+    let permute = |found: &Permutations| {
+        let permuted = |a: &Csr<f64>| PermutedMatrix::new(space.host(), a, &found.rows, &found.columns);
+        Ok::<_, SetupError>(Matrices::new(permuted(source)?, other.map(permuted).transpose()?))
+    };
+    let mut matrices = recorder.analyzing(|| permute(&found))?;
+    recorder.rows = Some(found.rows.old().to_vec());
+    let mut triangles = None;
+    if let Some(threshold) = kind.threshold() {
+        let inner = inner(setup, &matrices, extra);
+        inner.require_room(kind)?;
+        let factor = threshold.triangles(&inner, kind, Some(&found.scale), recorder)?;
+        if let Some(q) = &factor.0.columns {
+            found.exchange(q)?;
+            found.words.push("columns exchanged for larger pivots".into());
+            matrices = recorder.analyzing(|| permute(&found))?;
+        }
+        triangles = Some(factor);
+    }
+    let inner = inner(setup, &matrices, extra);
+    inner.require_room(kind)?;
+    inner.triangles.set(triangles);
+    let (built, mut summary) = in_layouts(inner, layouts, kind, recorder)?;
+    let engine = match built {
+        Built::Placed(engine) => engine,
+        Built::InOrder(m) => space.engine_by_rows(&matrices.a.matrix, m, method)?,
+    };
+    recorder.rows = None;
+    summary.predicted += extra;
+    summary.held += extra;
+    summary.ordering = found.words.join(", then ");
+    let Permutations { rows, columns, .. } = found;
+    let reordering = Reordering::new(rows, columns, setup.layout.clone());
+    Ok((Reordered::new(space, reordering, matrices, engine)?, summary))
 }
 
-impl Permuted {
-    fn new(space: &Space, matrix: &Csr<f64>, power: f64, front: &Front) -> Result<Self, SetupError> {
-        let mut permuted = matrix.view().permute(&front.rows, &front.columns)?;
-        if power != 1.0 {
-            permuted.values_mut().iter_mut().for_each(|v| *v *= power);
-        }
-        Ok(Permuted {
-            source: Arc::clone(matrix.pattern()),
-            places: places(matrix, &permuted, front),
-            power,
-            seen: Some(SeenValues::of(space, matrix)),
-            matrix: permuted,
-        })
-    }
-
-    /// Bytes that a copy of this matrix will take, with the place of each of its entries.
-    fn predict(matrix: &Csr<f64>) -> usize {
-        matrix.bytes() + size_of::<usize>() * matrix.nnz()
-    }
-
-    /// Takes over the values of a matrix of the same pattern; allocates nothing.
-    fn set(&mut self, space: &Space, matrix: &Csr<f64>) -> Result<(), SetupError> {
-        require_pattern(&self.source, matrix.pattern())?;
-        if self.seen.is_some_and(|seen| seen.are_those_of(space, matrix)) {
-            return Ok(());
-        }
-        self.power = Magnitude::of_matrix(space, matrix)?.exact_scale();
-        for (to, &place) in self.matrix.values_mut().iter_mut().zip(&self.places) {
-            *to = matrix.values()[place] * self.power;
-        }
-        self.seen = Some(SeenValues::of(space, matrix));
-        Ok(())
-    }
-}
-
-/// The permuted system.
-pub(super) struct Reordered {
-    rows: Permutation,
-    columns: Permutation,
-    a: Permuted,
-    /// What the preconditioner is made from, unless it has the pattern of A.
-    source: Option<Permuted>,
-    b: Vec<f64>,
-    x: Vec<f64>,
-    inner: Engine<Csr<f64>>,
-}
-
-impl Reordered {
-    pub(super) fn build<A: LinearOperator<Space> + 'static>(
-        site: &Site<'_, A>,
-        mut front: Front,
-        kind: Preconditioning,
-        log: &mut Log,
-    ) -> Result<(Engine<A>, Told), SolveError> {
-        let Site { options, space, method, matrix, .. } = *site;
-        let n = matrix.nrows();
-        // Copies of the matrices, and vectors and permutations.
-        let other = site.other_matrix();
-        let extra = Permuted::predict(matrix) + other.map_or(0, Permuted::predict) + 16 * n + 16 * n;
-        let reserved = extra as u64;
-        Site { reserved, ..*site }.require_room(kind)?;
-        let permute = |front: &Front| {
-            let source = Permuted::new(space, matrix, site.scale, front)?;
-            Ok::<_, SetupError>(match other {
-                Some(a) => (Permuted::new(space, a, front.power, front)?, Some(source)),
-                None => (source, None),
-            })
-        };
-        let (mut a, mut source) = log.analyzing(|| permute(&front))?;
-        log.rows = Some(front.rows.old().to_vec());
-        let mut triangles = None;
-        if let Some(threshold) = kind.threshold() {
-            let matrix = &source.as_ref().unwrap_or(&a).matrix;
-            let inner = Site { options, space, a: &a.matrix, matrix, method, scale: 1.0, reserved };
-            let found = threshold.triangles(&inner, kind, Some(&front.scale), log)?;
-            if let Some(q) = &found.0.columns {
-                front.exchange(q)?;
-                front.words.push("columns exchanged for larger pivots".into());
-                (a, source) = log.analyzing(|| permute(&front))?;
-            }
-            triangles = Some(found);
-        }
-        let from = &source.as_ref().unwrap_or(&a).matrix;
-        let inner = Site { options, space, a: &a.matrix, matrix: from, method, scale: 1.0, reserved };
-        let (engine, mut told) = match triangles {
-            Some(found) => Engine::with_triangles(&inner, kind, found, log)?,
-            None => Engine::in_order(&inner, kind, log)?,
-        };
-        log.rows = None;
-        told.predicted += extra;
-        told.held += extra;
-        told.ordering = front.words.join(", then ");
-        let Front { rows, columns, .. } = front;
-        let reordered =
-            Reordered { rows, columns, a, source, b: vec![0.0; n], x: vec![0.0; n], inner: engine };
-        Ok((Engine::Reordered(Box::new(reordered)), told))
-    }
-
-    /// Another method with the same preconditioner.
-    pub(super) fn change_method(&mut self, space: &Space, method: Method) -> Result<(), SolveError> {
-        self.inner.change_method(space, &self.a.matrix, method)
-    }
-
-    pub(super) fn is_scaled(&self) -> bool {
-        self.a.power != 1.0
-    }
-
-    /// Puts the best iterate that the last run left for a worse one into `x`; `false` if there is none.
-    pub(super) fn restore_kept(&self, space: &Space, x: &mut [f64]) -> Result<bool, BackendError> {
-        let mut kept = vec![0.0; self.x.len()];
-        let found = self.inner.restore_kept(space, &mut kept)?;
-        if found {
-            self.store(&kept, x);
-        }
-        Ok(found)
-    }
-
-    /// x = 2ᵉ Q y.
-    fn store(&self, y: &[f64], x: &mut [f64]) {
-        for (from, &j) in y.iter().zip(self.columns.old()) {
-            x[j as usize] = *from * self.a.power;
-        }
-    }
-
-    pub(super) fn refactor(&mut self, space: &Space, a: &Csr<f64>, shift: f64) -> Result<(), SetupError> {
-        let from = self.source.as_mut().unwrap_or(&mut self.a);
-        from.set(space, a)?;
-        let result = self.inner.refactor(space, &from.matrix, shift);
-        result.map_err(|error| in_order_of_a(error, Some(self.rows.old())))
-    }
-
-    pub(super) fn begin(
-        &mut self,
-        space: &Space,
-        a: &Csr<f64>,
-        b: &[f64],
-        x: &[f64],
-    ) -> Result<(), SolveError> {
-        self.a.set(space, a)?;
-        for (to, &i) in self.b.iter_mut().zip(self.rows.old()) {
-            *to = b[i as usize];
-        }
-        for (to, &j) in self.x.iter_mut().zip(self.columns.old()) {
-            *to = x[j as usize] / self.a.power;
-        }
-        self.inner.begin(space, &self.a.matrix, &self.b, &self.x)
-    }
-
-    pub(super) fn run(
-        &mut self,
-        again: bool,
-        space: &Space,
-        x: &mut [f64],
-        stop: &mut impl StoppingCriterion<f64>,
-        observer: &mut impl Observer<f64>,
-    ) -> Result<Finish<f64>, BackendError> {
-        let finish = self.inner.run(again, space, &self.a.matrix, &self.b, &mut self.x, stop, observer)?;
-        self.store(&self.x, x);
-        Ok(finish)
-    }
-}
-
-/// Where each entry of the permuted matrix comes from.
-fn places(a: &Csr<f64>, permuted: &Csr<f64>, front: &Front) -> Vec<usize> {
-    let mut places = Vec::with_capacity(permuted.nnz());
-    for i in 0..permuted.nrows() {
-        let row = front.rows.old()[i] as usize;
-        for &j in permuted.pattern().row(i) {
-            let column = front.columns.old()[j as usize] as usize;
-            places.push(a.pattern().find(row, column).expect("an entry of A"));
-        }
-    }
-    places
+/// The permuted system, to be set up.
+fn inner<'a, S: SolverSpace>(
+    setup: &SetupContext<'a, S>,
+    matrices: &'a Matrices<PermutedMatrix>,
+    reserved: usize,
+) -> SetupContext<'a, S> {
+    let (a, source) = (&matrices.a.matrix, &matrices.source().matrix);
+    let SetupContext { options, space, method, .. } = *setup;
+    let mut inner = SetupContext::new(options, space, setup.layout.clone(), Some(a), source, method);
+    inner.reserved = reserved as u64;
+    inner
 }

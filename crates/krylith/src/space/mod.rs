@@ -5,11 +5,13 @@
 //! all of them together (each holds its own part of every vector); every reduction gives the same number everywhere, so the
 //! processes take the same branches.
 
+mod extremes;
 mod lanes;
 mod threads;
 
 pub(crate) use crate::team::cores;
 pub use crate::team::{TeamStatistics, ThreadLimit, most_threads};
+pub use extremes::Extremes;
 pub(crate) use lanes::{CHUNK, LANES, combine as combine_lanes, dot as dot_chunk, sum as sum_lanes};
 pub use threads::Threads;
 
@@ -31,13 +33,34 @@ pub trait Space {
     /// A vector (this process's part of it, where there are several).
     type Vector;
     /// What must agree for two vectors to be added: a length; for many processes also who holds what.
-    type Layout: Clone + PartialEq + Debug;
+    type Layout: Clone + PartialEq + Debug + Send + Sync;
 
     /// A vector of zeros. The only operation that allocates.
     fn zeros(&self, layout: &Self::Layout) -> Result<Self::Vector, BackendError>;
 
     /// The layout of a vector.
     fn layout(&self, x: &Self::Vector) -> Self::Layout;
+
+    /// How many numbers of a vector this process holds.
+    fn len(&self, layout: &Self::Layout) -> usize;
+
+    /// Copies numbers of this process's memory, as many as [`len`](Self::len) says, into a vector.
+    fn upload(&self, from: &[Self::Scalar], to: &mut Self::Vector) -> Result<(), BackendError>;
+
+    /// Copies what this process holds of a vector into its memory.
+    fn download(&self, from: &Self::Vector, to: &mut [Self::Scalar]) -> Result<(), BackendError>;
+
+    /// The largest and the smallest size of an entry, and the first entry that is not finite, in one synchronisation.
+    fn extremes(&self, x: &Self::Vector) -> Result<Extremes<Self::Real>, BackendError>;
+
+    /// Of a place and a number from each process the one with the smallest place; `None` where nobody has one. So all of them
+    /// know of the first bad pivot of anybody, and go on alike.
+    fn first(&self, own: Option<(usize, Self::Real)>) -> Result<Option<(usize, Self::Real)>, BackendError> {
+        Ok(own)
+    }
+
+    /// x = a x.
+    fn scale(&self, a: Self::Scalar, x: &mut Self::Vector) -> Result<(), BackendError>;
 
     /// x = a in every entry.
     fn fill(&self, a: Self::Scalar, x: &mut Self::Vector) -> Result<(), BackendError>;

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::lanes::{self, CHUNK};
-use super::{Space, require_same};
+use super::{Extremes, Space, require_same};
 use crate::disjoint::DisjointSlice;
 use crate::error::BackendError;
 use crate::scalar::Scalar;
@@ -133,6 +133,17 @@ impl<T: Scalar> Threads<T> {
     }
 }
 
+impl<T: Scalar> Threads<T> {
+    fn copy_slice(&self, x: &[T], y: &mut [T]) {
+        let y = DisjointSlice::new(y);
+        self.team.run(|member| {
+            let part = member.part(x.len(), CHUNK);
+            // SAFETY: the parts of the members do not overlap.
+            unsafe { y.get(part.clone()) }.copy_from_slice(&x[part]);
+        });
+    }
+}
+
 impl<T: Scalar> Space for Threads<T> {
     type Real = T::Real;
     type Scalar = T;
@@ -152,6 +163,36 @@ impl<T: Scalar> Space for Threads<T> {
         x.len()
     }
 
+    fn len(&self, n: &usize) -> usize {
+        *n
+    }
+
+    fn upload(&self, from: &[T], to: &mut Vec<T>) -> Result<(), BackendError> {
+        require_same("upload", &from.len(), &to.len())?;
+        self.copy_slice(from, to);
+        Ok(())
+    }
+
+    fn download(&self, from: &Vec<T>, to: &mut [T]) -> Result<(), BackendError> {
+        require_same("download", &from.len(), &to.len())?;
+        self.copy_slice(from, to);
+        Ok(())
+    }
+
+    fn extremes(&self, x: &Vec<T>) -> Result<Extremes<T::Real>, BackendError> {
+        Ok(self.extremes_of(x))
+    }
+
+    fn scale(&self, a: T, x: &mut Vec<T>) -> Result<(), BackendError> {
+        let n = x.len();
+        let x = DisjointSlice::new(x);
+        self.team.run(|member| {
+            // SAFETY: the parts of the members do not overlap.
+            unsafe { x.get(member.part(n, CHUNK)) }.iter_mut().for_each(|x| *x *= a);
+        });
+        Ok(())
+    }
+
     fn fill(&self, a: T, x: &mut Vec<T>) -> Result<(), BackendError> {
         let n = x.len();
         let x = DisjointSlice::new(x);
@@ -164,12 +205,7 @@ impl<T: Scalar> Space for Threads<T> {
 
     fn copy(&self, x: &Vec<T>, y: &mut Vec<T>) -> Result<(), BackendError> {
         require_same("copy", &x.len(), &y.len())?;
-        let y = DisjointSlice::new(y);
-        self.team.run(|member| {
-            let part = member.part(x.len(), CHUNK);
-            // SAFETY: the parts of the members do not overlap.
-            unsafe { y.get(part.clone()) }.copy_from_slice(&x[part]);
-        });
+        self.copy_slice(x, y);
         Ok(())
     }
 

@@ -17,7 +17,7 @@ use super::stencil::{Offset, Stencil};
 use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, SetupError};
 use crate::huge;
-use crate::operator::LinearOperator;
+use crate::operator::{LinearOperator, Preconditioner, SplitSweeps};
 use crate::precond::{FirstBadPivot, Form, Kind};
 use crate::schedule::require_threads;
 use crate::simd::{LANES, Stored};
@@ -95,7 +95,7 @@ impl<S: Stored> StencilFactor<S> {
     }
 
     /// Bytes that a factor would take.
-    pub fn foresee(a: &StencilMatrix, form: Form, level: usize) -> Result<usize, SetupError> {
+    pub fn predict(a: &StencilMatrix, form: Form, level: usize) -> Result<usize, SetupError> {
         let stencil = Self::plan(a, form, level)?;
         let blocks = a.layout.steps * a.dof * a.dof * LANES;
         let shared = Self::shares(a, &stencil, &Steps::new(&stencil, form.update));
@@ -140,23 +140,9 @@ impl<S: Stored> StencilFactor<S> {
         })
     }
 
-    /// From the next `refactor` on the diagonal of A is enlarged by this multiple of the size of its rows.
-    pub fn set_shift(&mut self, shift: f64) {
-        self.shift = shift;
-    }
-
-    /// Lets go of A's coefficients, so that new ones can take their place without a copy. There is no factor until the next
-    /// [`refactor`](Self::refactor).
-    pub fn release(&mut self) {
-        self.ready = false;
-        if let Triangles::OfA(values) = &mut self.triangles {
-            *values = None;
-        }
-    }
-
     /// The factor of a matrix on the same stencil and layout, in place; allocates nothing unless the team is larger than was said. After
     /// an error there is no factor.
-    pub fn refactor(&mut self, space: &Threads<f64>, a: &StencilMatrix) -> Result<(), SetupError> {
+    fn refactor_from(&mut self, space: &Threads<f64>, a: &StencilMatrix) -> Result<(), SetupError> {
         if !Arc::ptr_eq(&a.layout, &self.layout) || a.stencil != self.a_stencil || a.dof != self.dof {
             return Err(SetupError::PatternChanged);
         }
@@ -262,6 +248,10 @@ impl<S: Stored> StencilFactor<S> {
         &self.inverse
     }
 
+    pub(super) fn pipeline(&self) -> Pipeline {
+        self.pipeline
+    }
+
     pub(super) fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
@@ -357,5 +347,27 @@ impl<S: Stored> LinearOperator<Threads<f64>> for StencilFactor<S> {
             Triangles::OfA(None) => unreachable!("a factor that is ready has its triangles"),
         }
         Ok(())
+    }
+}
+
+impl<S: Stored> Preconditioner<Threads<f64>, StencilMatrix> for StencilFactor<S> {
+    fn refactor(&mut self, space: &Threads<f64>, a: &StencilMatrix) -> Result<(), SetupError> {
+        self.refactor_from(space, a)
+    }
+
+    fn set_shift(&mut self, shift: f64) -> bool {
+        self.shift = shift;
+        true
+    }
+
+    fn release(&mut self) {
+        self.ready = false;
+        if let Triangles::OfA(values) = &mut self.triangles {
+            *values = None;
+        }
+    }
+
+    fn split_sweeps(&self) -> Option<&dyn SplitSweeps<Threads<f64>, StencilMatrix>> {
+        Some(self)
     }
 }

@@ -20,6 +20,7 @@ use crate::error::{BackendError, MatrixError, SetupError};
 use crate::huge;
 use crate::matrix::{Csr, Pattern, SeenValues};
 use crate::operator::LinearOperator;
+use crate::placement::{self, Order, storage};
 use crate::simd::LANES;
 use crate::space::{Threads, require_same};
 use std::ops::Range;
@@ -307,56 +308,67 @@ impl StencilMatrix {
     }
 
     /// Bytes with a number for every entry.
-    pub(crate) fn foreseen_bytes(&self) -> usize {
+    pub(crate) fn predicted_bytes(&self) -> usize {
         let entries = self.stencil.len() * self.dof * self.dof;
         self.layout.steps * (8 * LANES * entries + 1)
     }
 
     /// Brings a vector, one number an unknown in the order of rows, into the order of the layout.
     pub fn gather(&self, space: &Threads<f64>, x: &[f64], laid_out: &mut [f64]) -> Result<(), BackendError> {
-        self.check(x.len(), laid_out.len())?;
-        let (layout, dof) = (&*self.layout, self.dof);
-        let out = DisjointSlice::new(laid_out);
-        space.team().run(|member| {
-            for unit in member.part(layout.units(), 1) {
-                // SAFETY: the lengths were checked; the steps of a unit and the gap after it have one member.
-                unsafe {
-                    let from = if unit == 0 { 0 } else { layout.unit_start(unit) };
-                    clear(&out, from..layout.gap_after(unit).end, dof);
-                    layout.for_points(unit, |point, step, lane| {
-                        let number = layout.grid.number(point);
-                        for c in 0..dof {
-                            *out.as_mut_ptr().add((step * dof + c) * LANES + lane) = x[number * dof + c];
-                        }
-                    });
-                }
-            }
-        });
-        Ok(())
+        placement::gather(space, &self.order(), x, laid_out)
     }
 
     /// Brings a vector back into the order of rows.
     pub fn scatter(&self, space: &Threads<f64>, laid_out: &[f64], x: &mut [f64]) -> Result<(), BackendError> {
-        self.check(x.len(), laid_out.len())?;
-        let (layout, dof) = (&*self.layout, self.dof);
-        let x = DisjointSlice::new(x);
-        space.team().run(|member| {
-            for unit in member.part(layout.units(), 1) {
-                layout.for_points(unit, |point, step, lane| {
-                    let number = layout.grid.number(point);
-                    for c in 0..dof {
-                        // SAFETY: every point has one member.
-                        unsafe { x.write(number * dof + c, laid_out[(step * dof + c) * LANES + lane]) };
-                    }
-                });
-            }
-        });
-        Ok(())
+        placement::scatter(space, &self.order(), laid_out, x)
     }
 
-    fn check(&self, rows: usize, positions: usize) -> Result<(), BackendError> {
-        require_same("the vector and the rows", &rows, &(self.layout.grid.points() * self.dof))?;
-        require_same("the vector and the layout", &positions, &self.positions())
+    /// Where unknowns stand.
+    pub(super) fn order(&self) -> GridOrder {
+        GridOrder { layout: Arc::clone(&self.layout), dof: self.dof }
+    }
+}
+
+/// The places of the unknowns of a grid.
+#[derive(Debug, Clone)]
+pub(super) struct GridOrder {
+    layout: Arc<Layout>,
+    dof: usize,
+}
+
+impl Order for GridOrder {
+    fn rows(&self) -> usize {
+        self.layout.grid.points() * self.dof
+    }
+
+    fn places(&self) -> usize {
+        self.layout.positions(self.dof)
+    }
+
+    fn units(&self) -> usize {
+        self.layout.units()
+    }
+
+    /// The steps of a unit and the gap after it; the first one has what is before it, too.
+    fn span(&self, unit: usize) -> Range<usize> {
+        let (from, width) = (if unit == 0 { 0 } else { self.layout.unit_start(unit) }, self.dof * LANES);
+        from * width..self.layout.gap_after(unit).end * width
+    }
+
+    fn for_each_row(&self, unit: usize, mut visit: impl FnMut(usize, usize)) {
+        let dof = self.dof;
+        self.layout.for_points(unit, |point, step, lane| {
+            let number = self.layout.grid.number(point);
+            for c in 0..dof {
+                visit(number * dof + c, (step * dof + c) * LANES + lane);
+            }
+        });
+    }
+
+    fn row_at(&self, place: usize) -> Option<usize> {
+        let (lane, rest) = (place % LANES, place / LANES);
+        let point = self.layout.point(rest / self.dof, lane)?;
+        Some(self.layout.grid.number(point) * self.dof + rest % self.dof)
     }
 }
 
@@ -417,6 +429,8 @@ impl LinearOperator<Threads<f64>> for StencilMatrix {
         Ok(())
     }
 }
+
+storage!(StencilMatrix);
 
 impl From<LayoutError> for SetupError {
     fn from(error: LayoutError) -> Self {

@@ -97,16 +97,17 @@ mod kernels;
 mod layout;
 mod mapping;
 mod matrix;
+mod on_grid;
 mod pipeline;
 mod stencil;
 
 pub use detect::{NotStructured, Structure};
-pub use eisenstat::EisenstatCg;
 pub use factor::{StencilFactor, StencilScratch};
 pub use grid::{Grid, GridError};
 pub use layout::LayoutError;
 pub use mapping::Mapping;
 pub use matrix::{MOST_UNKNOWNS, StencilMatrix};
+pub(crate) use on_grid::{OnGrid, predict_memory};
 pub use stencil::{Elimination, LONGEST_REACH, MOST_OFFSETS, Offset, Stencil, StencilError};
 
 #[cfg(test)]

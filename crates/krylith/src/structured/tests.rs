@@ -1,8 +1,9 @@
 //! Stencil matrices and their factors against compressed rows.
 
 use super::*;
+use crate::krylov::{EisenstatCg, System};
 use crate::matrix::Csr;
-use crate::operator::{LinearOperator, Recipe, Symbolic};
+use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use crate::precond::{Form, Incomplete, Kind, Sums};
 use crate::space::Threads;
 
@@ -137,7 +138,7 @@ fn on_grid<S: crate::sliced::Stored>(
         let mut a = StencilMatrix::zeros(&layout, a.1, a.2).unwrap();
         a.set(&space, csr).unwrap();
         let mut f = StencilFactor::<S>::new(&a, form, level, threads).unwrap();
-        assert!(f.bytes() == StencilFactor::<S>::foresee(&a, form, level).unwrap());
+        assert!(f.bytes() == StencilFactor::<S>::predict(&a, form, level).unwrap());
         f.refactor(&space, &a).unwrap();
         let mut scratch = f.scratch(&space).unwrap();
         let (mut r, mut z) = (a.vector(), a.vector());
@@ -352,17 +353,22 @@ fn an_exact_residual_of_zero_is_met() {
     let mut m = StencilFactor::<f64>::new(&a, Form::CHOLESKY, 0, 2).unwrap();
     let (mut b, mut x) = (a.vector(), a.vector());
     a.gather(&space, &vector(grid.points()), &mut b).unwrap();
-    let mut cg = EisenstatCg::new(&space, &a, &m).unwrap().unwrap();
-    let mut limit = IterationLimit(5);
-    assert!(cg.solve((&space, &a, &m), &b, &mut x, &mut limit, &mut ()).is_err(), "there is no factor yet");
+    let system = System { space: &space, a: &a, m: &m };
+    assert!(EisenstatCg::new(system).unwrap().is_none(), "there is no factor yet");
     m.refactor(&space, &a).unwrap();
-    let finish = cg.solve((&space, &a, &m), &b, &mut x, &mut limit, &mut ()).unwrap();
+    let system = System { space: &space, a: &a, m: &m };
+    let mut cg = EisenstatCg::new(system).unwrap().unwrap();
+    let mut limit = IterationLimit(5);
+    let finish = cg.solve(system, &b, &mut x, &mut limit, &mut ()).unwrap();
     assert_eq!(finish.status, Status::Stopped(StopReason::ResidualMet));
     assert_eq!((finish.iterations, finish.residual_norm), (1, 0.0));
     // Another matrix of as many positions is not this one.
     let other = StencilMatrix::from_fn(&space, grid, &point, 1, |_, _, block| block[0] = 3.0).unwrap();
-    assert!(cg.solve((&space, &other, &m), &b, &mut x, &mut limit, &mut ()).is_err());
+    let system = System { space: &space, a: &other, m: &m };
+    assert!(cg.solve(system, &b, &mut x, &mut limit, &mut ()).is_err());
     m.release();
+    let system = System { space: &space, a: &a, m: &m };
+    assert!(cg.solve(system, &b, &mut x, &mut limit, &mut ()).is_err(), "there is no factor any more");
     assert!(m.apply(&space, &b, &mut x, &mut m.scratch(&space).unwrap()).is_err());
 }
 

@@ -1,7 +1,7 @@
 //! The plainest space, one thread over `Vec<f64>`, in which nothing but `zeros` allocates; and operators on it.
 
 use krylith::operator::LinearOperator;
-use krylith::space::Space;
+use krylith::space::{Extremes, Space};
 use krylith::{BackendError, Csr};
 use std::cell::Cell;
 
@@ -24,6 +24,34 @@ impl Space for Sequential {
 
     fn layout(&self, x: &Vec<f64>) -> usize {
         x.len()
+    }
+
+    fn len(&self, n: &usize) -> usize {
+        *n
+    }
+
+    fn upload(&self, from: &[f64], to: &mut Vec<f64>) -> Result<(), BackendError> {
+        to.copy_from_slice(from);
+        Ok(())
+    }
+
+    fn download(&self, from: &Vec<f64>, to: &mut [f64]) -> Result<(), BackendError> {
+        to.copy_from_slice(from);
+        Ok(())
+    }
+
+    fn extremes(&self, x: &Vec<f64>) -> Result<Extremes<f64>, BackendError> {
+        let sizes = || x.iter().map(|x| x.abs());
+        Ok(Extremes {
+            largest: sizes().fold(0.0, f64::max),
+            least: sizes().filter(|&x| x > 0.0).fold(f64::INFINITY, f64::min),
+            not_finite: x.iter().position(|x| !x.is_finite()).map(|k| (k, x[k])),
+        })
+    }
+
+    fn scale(&self, a: f64, x: &mut Vec<f64>) -> Result<(), BackendError> {
+        x.iter_mut().for_each(|x| *x *= a);
+        Ok(())
     }
 
     fn fill(&self, a: f64, x: &mut Vec<f64>) -> Result<(), BackendError> {

@@ -4,10 +4,12 @@
 //! * `threads`: compressed rows on threads, reductions in fixed chunks;
 //! * `stencil`: a matrix without index arrays on the same space;
 //! * `ranks`: a matrix in two parts, each owned by a thread that shares nothing and exchanges messages, as processes would;
+//! * `prepared`: the whole of `Solver` on those two parts, with certification, recovery and report;
 //! * `narrow`: an incomplete Cholesky factor stored in `f32` under an `f64` solver.
 
 mod conformance;
 mod narrow;
+mod prepared;
 mod ranks;
 mod stencil;
 mod threads;

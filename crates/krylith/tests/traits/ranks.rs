@@ -7,34 +7,36 @@
 use super::threads::{Rows, Threads};
 use super::{check, conformance, poisson, solve};
 use krylith::krylov::Finish;
-use krylith::operator::{Identity, LinearOperator};
-use krylith::space::Space;
+use krylith::operator::{Identity, LinearOperator, ResidualBounds, ResidualNorms};
+use krylith::space::{Extremes, Space};
 use krylith::{BackendError, Csr};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// One of two ranks.
-struct Rank {
-    rank: usize,
+pub struct Rank {
+    pub rank: usize,
     local: Threads,
+    pub host: krylith::space::Threads<f64>,
     to_peer: Sender<Vec<f64>>,
     from_peer: Receiver<Vec<f64>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Layout {
-    local: usize,
-    global: usize,
+pub struct Layout {
+    pub local: usize,
+    pub global: usize,
 }
 
 impl Rank {
     fn pair() -> [Rank; 2] {
         let (to_1, from_0) = channel();
         let (to_0, from_1) = channel();
-        let rank = |rank, to_peer, from_peer| Rank { rank, local: Threads, to_peer, from_peer };
+        let host = || krylith::space::Threads::new(1);
+        let rank = |rank, to_peer, from_peer| Rank { rank, local: Threads, host: host(), to_peer, from_peer };
         [rank(0, to_1, from_1), rank(1, to_0, from_0)]
     }
 
-    fn exchange(&self, message: Vec<f64>) -> Result<Vec<f64>, BackendError> {
+    pub fn exchange(&self, message: Vec<f64>) -> Result<Vec<f64>, BackendError> {
         let gone = || BackendError::Failed { what: format!("rank {} is gone", 1 - self.rank) };
         self.to_peer.send(message).map_err(|_| gone())?;
         self.from_peer.recv().map_err(|_| gone())
@@ -43,9 +45,9 @@ impl Rank {
 
 /// A part of a vector, and the length of the whole.
 #[derive(Clone)]
-struct Part {
-    own: Vec<f64>,
-    global: usize,
+pub struct Part {
+    pub own: Vec<f64>,
+    pub global: usize,
 }
 
 impl Space for Rank {
@@ -60,6 +62,41 @@ impl Space for Rank {
 
     fn layout(&self, x: &Part) -> Layout {
         Layout { local: x.own.len(), global: x.global }
+    }
+
+    fn len(&self, layout: &Layout) -> usize {
+        layout.local
+    }
+
+    fn upload(&self, from: &[f64], to: &mut Part) -> Result<(), BackendError> {
+        self.local.upload(from, &mut to.own)
+    }
+
+    fn download(&self, from: &Part, to: &mut [f64]) -> Result<(), BackendError> {
+        self.local.download(&from.own, to)
+    }
+
+    fn extremes(&self, x: &Part) -> Result<Extremes<f64>, BackendError> {
+        let own = self.local.extremes(&x.own)?;
+        let theirs = self.exchange(vec![own.largest, own.least])?;
+        let first = if self.rank == 0 { 0 } else { x.global - x.own.len() };
+        Ok(Extremes {
+            largest: own.largest.max(theirs[0]),
+            least: own.least.min(theirs[1]),
+            not_finite: self.first(own.not_finite.map(|(k, value)| (first + k, value)))?,
+        })
+    }
+
+    fn first(&self, own: Option<(usize, f64)>) -> Result<Option<(usize, f64)>, BackendError> {
+        // A place as the bits of a number: it is only sent and compared.
+        let message = own.map_or(vec![], |(place, value)| vec![f64::from_bits(place as u64), value]);
+        let theirs = self.exchange(message)?;
+        let theirs = (!theirs.is_empty()).then(|| (theirs[0].to_bits() as usize, theirs[1]));
+        Ok([own, theirs].into_iter().flatten().min_by_key(|&(place, _)| place))
+    }
+
+    fn scale(&self, a: f64, x: &mut Part) -> Result<(), BackendError> {
+        self.local.scale(a, &mut x.own)
     }
 
     fn fill(&self, a: f64, x: &mut Part) -> Result<(), BackendError> {
@@ -87,7 +124,7 @@ impl Space for Rank {
 }
 
 /// The rows of one rank; columns of its own first, then those received from the other.
-struct PartMatrix {
+pub struct PartMatrix {
     rows: Csr<f64>,
     /// Which of the own entries the other rank needs.
     send: Vec<usize>,
@@ -96,7 +133,7 @@ struct PartMatrix {
 
 impl PartMatrix {
     /// The two parts of a matrix with symmetric pattern, cut before row `cut`.
-    fn split(a: &Csr<f64>, cut: usize) -> [PartMatrix; 2] {
+    pub fn split(a: &Csr<f64>, cut: usize) -> [PartMatrix; 2] {
         let n = a.nrows();
         [(0..cut, cut..n), (cut..n, 0..cut)].map(|(own, foreign)| {
             let columns =
@@ -124,6 +161,33 @@ impl PartMatrix {
     }
 }
 
+impl PartMatrix {
+    /// The block of the own rows and columns.
+    pub fn block(&self) -> Csr<f64> {
+        let n = self.rows.nrows();
+        let (mut rows, mut columns, mut values) = (vec![], vec![], vec![]);
+        for i in 0..n {
+            for (&j, &v) in
+                self.rows.row(i).0.iter().zip(self.rows.row(i).1).filter(|&(&j, _)| (j as usize) < n)
+            {
+                rows.push(i as u32);
+                columns.push(j);
+                values.push(v);
+            }
+        }
+        Csr::from_triplets(n, n, &rows, &columns, &values).unwrap()
+    }
+
+    /// The own entries of x and the received ones, into `wide`.
+    fn receive(&self, space: &Rank, x: &Part, wide: &mut [f64]) -> Result<(), BackendError> {
+        let halo = space.exchange(self.send.iter().map(|&j| x.own[j]).collect())?;
+        let (own, received) = wide.split_at_mut(x.own.len());
+        own.copy_from_slice(&x.own);
+        received.copy_from_slice(&halo);
+        Ok(())
+    }
+}
+
 impl LinearOperator<Rank> for PartMatrix {
     /// The own entries of x followed by the received ones.
     type Scratch = Vec<f64>;
@@ -141,16 +205,38 @@ impl LinearOperator<Rank> for PartMatrix {
     }
 
     fn apply(&self, space: &Rank, x: &Part, y: &mut Part, wide: &mut Vec<f64>) -> Result<(), BackendError> {
-        let halo = space.exchange(self.send.iter().map(|&j| x.own[j]).collect())?;
-        let (own, received) = wide.split_at_mut(x.own.len());
-        own.copy_from_slice(&x.own);
-        received.copy_from_slice(&halo);
+        self.receive(space, x, wide)?;
         self.rows.mul_vec(wide, &mut y.own).map_err(|e| BackendError::Failed { what: e.to_string() })
+    }
+
+    /// Sizes and their bounds are those of the rows of both.
+    fn residual(
+        &self,
+        space: &Rank,
+        (x, b): (&Part, &Part),
+        precise: bool,
+        r: &mut Part,
+        wide: &mut Vec<f64>,
+    ) -> Result<ResidualNorms<f64>, BackendError> {
+        self.receive(space, x, wide)?;
+        let own = self.rows.residual(&space.host, (wide, &b.own), precise, &mut r.own, &mut ())?;
+        let bounds = own.certain.unwrap();
+        let theirs = space.exchange(vec![own.norm, own.largest, bounds.rounding, bounds.row_sum])?;
+        let certain = ResidualBounds {
+            rounding: bounds.rounding.hypot(theirs[2]) * (1.0 + 4.0 * f64::EPSILON),
+            row_sum: bounds.row_sum.max(theirs[3]),
+            precise,
+        };
+        Ok(ResidualNorms {
+            norm: own.norm.hypot(theirs[0]),
+            largest: own.largest.max(theirs[1]),
+            certain: Some(certain),
+        })
     }
 }
 
 /// Runs `work` on both ranks at once.
-fn on_both<R: Send>(work: impl Fn(Rank) -> R + Sync) -> [R; 2] {
+pub fn on_both<R: Send>(work: impl Fn(Rank) -> R + Sync) -> [R; 2] {
     std::thread::scope(|s| {
         Rank::pair().map(|rank| s.spawn(|| work(rank))).map(|handle| handle.join().unwrap())
     })

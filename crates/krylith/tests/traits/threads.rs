@@ -4,7 +4,7 @@ use super::{check, conformance, poisson, solve};
 use krylith::krylov::{Cg, Status, System};
 use krylith::observe::Iteration;
 use krylith::operator::{DynPreconditioner, Identity, LinearOperator, Preconditioner, Recipe, Symbolic};
-use krylith::space::Space;
+use krylith::space::{Extremes, Space};
 use krylith::stop::{IterationLimit, StopReason};
 use krylith::{BackendError, Csr, Pattern, SetupError};
 use rayon::prelude::*;
@@ -28,6 +28,34 @@ impl Space for Threads {
 
     fn layout(&self, x: &Vec<f64>) -> usize {
         x.len()
+    }
+
+    fn len(&self, n: &usize) -> usize {
+        *n
+    }
+
+    fn upload(&self, from: &[f64], to: &mut Vec<f64>) -> Result<(), BackendError> {
+        to.copy_from_slice(from);
+        Ok(())
+    }
+
+    fn download(&self, from: &Vec<f64>, to: &mut [f64]) -> Result<(), BackendError> {
+        to.copy_from_slice(from);
+        Ok(())
+    }
+
+    fn extremes(&self, x: &Vec<f64>) -> Result<Extremes<f64>, BackendError> {
+        let sizes = || x.iter().map(|x| x.abs());
+        Ok(Extremes {
+            largest: sizes().fold(0.0, f64::max),
+            least: sizes().filter(|&x| x > 0.0).fold(f64::INFINITY, f64::min),
+            not_finite: x.iter().position(|x| !x.is_finite()).map(|k| (k, x[k])),
+        })
+    }
+
+    fn scale(&self, a: f64, x: &mut Vec<f64>) -> Result<(), BackendError> {
+        x.iter_mut().for_each(|x| *x *= a);
+        Ok(())
     }
 
     fn fill(&self, a: f64, x: &mut Vec<f64>) -> Result<(), BackendError> {

@@ -12,6 +12,7 @@
 //! Memory: 4 bytes and a number for each entry kept, 16 bytes and a number for each row; the work needs another few numbers a
 //! row. `max_bytes` is checked before each row is stored.
 
+mod by_name;
 mod columns;
 mod ict;
 mod ilut;
@@ -20,6 +21,7 @@ mod rows;
 mod rule;
 mod select;
 
+pub(crate) use by_name::Scale;
 pub use ict::{IctOptions, ict};
 pub use ilut::{IlutOptions, ilut};
 pub use rule::Rule;

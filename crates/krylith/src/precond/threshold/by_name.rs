@@ -5,28 +5,45 @@
 //! R A C = (I + L) D (I + U) gives A = (I + R⁻¹ L R) (R⁻¹ D C⁻¹) (I + C U C⁻¹). So the iteration runs on A, and its residual is
 //! the user's.
 
-use super::choice::{Keep, Preconditioning, Threshold};
-use super::engine::Site;
-use super::log::Log;
-use super::reorder::Scale;
+use super::{IctOptions, IlutOptions, Rule, Triangles, ict, ilut};
+use crate::choice::{Keep, Preconditioning, Threshold};
+use crate::engine::SolverSpace;
 use crate::error::SetupError;
 use crate::matrix::Csr;
-use crate::precond::threshold::{IctOptions, IlutOptions, Rule, Triangles, ict, ilut};
 use crate::report::Recovery;
+use crate::setup::{SetupContext, SetupRecorder};
 
 /// The tolerance of column exchanges: a pivot may be this much smaller than the largest entry of its row.
 const PERMTOL: f64 = 0.1;
 
+/// Scales of rows and columns, in the order of the permuted matrix.
+#[derive(Debug, Clone)]
+pub(crate) struct Scale {
+    pub(crate) rows: Vec<f64>,
+    pub(crate) columns: Vec<f64>,
+}
+
+impl Scale {
+    /// R A C.
+    fn apply(&self, a: &Csr<f64>) -> Csr<f64> {
+        let mut scaled = a.clone();
+        // One after the other: the product of both scales may overflow where that of all three does not.
+        multiply(&mut scaled, |i, _| self.rows[i]);
+        multiply(&mut scaled, |_, j| self.columns[j]);
+        scaled
+    }
+}
+
 /// Either kind of factor.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum ByThreshold {
+pub(crate) enum ByThreshold {
     Ict(f64),
     Ilut(Threshold),
 }
 
 impl Preconditioning {
     /// A factor whose pattern follows the values.
-    pub(super) fn threshold(self) -> Option<ByThreshold> {
+    pub(crate) fn threshold(self) -> Option<ByThreshold> {
         match self {
             Preconditioning::Ict(tau) => Some(ByThreshold::Ict(tau)),
             Preconditioning::Ilut(threshold) => Some(ByThreshold::Ilut(threshold)),
@@ -38,15 +55,15 @@ impl Preconditioning {
 impl ByThreshold {
     /// The triangles of the matrix, unscaled, and the shift they needed. Columns are exchanged only where `scale` says that they
     /// may be.
-    pub(super) fn triangles<A>(
+    pub(crate) fn triangles<S: SolverSpace>(
         self,
-        site: &Site<'_, A>,
+        setup: &SetupContext<'_, S>,
         kind: Preconditioning,
         scale: Option<&Scale>,
-        log: &mut Log,
+        recorder: &mut SetupRecorder,
     ) -> Result<(Triangles<f64>, f64), SetupError> {
-        let max_bytes = site.limit();
-        let a = site.matrix;
+        let max_bytes = setup.limit();
+        let a = setup.source;
         match self {
             ByThreshold::Ict(tau) => {
                 let mut triangles = None;
@@ -55,7 +72,7 @@ impl ByThreshold {
                     triangles = Some(ict(a.view(), &options)?);
                     Ok(())
                 };
-                let shift = log.factor(site.options.recover, kind, 0.0, attempt)?;
+                let shift = recorder.factor(setup.space, (setup.options.recover, kind), 0.0, attempt)?;
                 Ok((triangles.expect("the last attempt worked"), shift))
             }
             ByThreshold::Ilut(threshold) => {
@@ -68,11 +85,11 @@ impl ByThreshold {
                 };
                 let permtol = (threshold.pivoting && scale.is_some()).then_some(PERMTOL);
                 let options = IlutOptions { rule, tau: threshold.tau, permtol, max_bytes };
-                let mut triangles = log.factoring(|| ilut(b.view(), &options))?;
+                let mut triangles = recorder.factoring(|| ilut(b.view(), &options))?;
                 if let Some((row, value)) = triangles.repairs.first {
-                    let row = log.rows.as_ref().map_or(row, |rows| rows[row] as usize);
+                    let row = recorder.rows.as_ref().map_or(row, |rows| rows[row] as usize);
                     let count = triangles.repairs.count;
-                    log.recovery.push(Recovery {
+                    recorder.recovery.push(Recovery {
                         failed: format!("{kind}: bad pivot {value:e} in row {row}"),
                         row: Some(row),
                         value: Some(value),
@@ -105,7 +122,7 @@ fn unscale(triangles: &mut Triangles<f64>, scale: &Scale) {
 }
 
 /// Multiplies every entry by a factor of its place.
-pub(super) fn multiply(x: &mut Csr<f64>, factor: impl Fn(usize, usize) -> f64) {
+fn multiply(x: &mut Csr<f64>, factor: impl Fn(usize, usize) -> f64) {
     let pattern = std::sync::Arc::clone(x.pattern());
     let values = x.values_mut();
     for i in 0..pattern.nrows() {

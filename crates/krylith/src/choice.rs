@@ -48,7 +48,7 @@ impl Method {
     }
 
     /// The restart of GMRES limited to the number of unknowns and of iterations: a longer one is never reached.
-    pub(super) fn limited(self, rows: usize, max_iterations: usize) -> Self {
+    pub(crate) fn limited(self, rows: usize, max_iterations: usize) -> Self {
         let limit = |restart: usize| restart.min(rows).min(max_iterations).max(1);
         match self {
             Method::Gmres(restart) => Method::Gmres(limit(restart)),
@@ -162,7 +162,7 @@ impl Preconditioning {
     }
 
     /// A positive definite preconditioner of a symmetric matrix, or none.
-    pub(super) fn is_symmetric(self) -> bool {
+    pub(crate) fn is_symmetric(self) -> bool {
         use Preconditioning as P;
         !matches!(
             self,
@@ -171,7 +171,7 @@ impl Preconditioning {
     }
 
     /// One with half of the levels of fill, or none of it.
-    pub(super) fn with_less_fill(self) -> Option<Self> {
+    pub(crate) fn with_less_fill(self) -> Option<Self> {
         use Preconditioning as P;
         match self {
             P::Ic(level @ 1..) => Some(P::Ic(level / 2)),
@@ -185,7 +185,7 @@ impl Preconditioning {
     }
 
     /// A shift of the diagonal makes a difference.
-    pub(super) fn can_shift(self) -> bool {
+    pub(crate) fn can_shift(self) -> bool {
         !matches!(self, Preconditioning::None | Preconditioning::Jacobi | Preconditioning::Auto)
     }
 }

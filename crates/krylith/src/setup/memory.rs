@@ -1,20 +1,19 @@
 //! How much memory a solve with an incomplete factor will take, told from the pattern before anything is allocated.
 
-use super::choice::Method;
-use super::on_grid::Found;
+use crate::choice::Method;
 use crate::matrix::Pattern;
-use crate::precond::{Form, bytes_by_rows};
+use crate::precond::bytes_by_rows;
 use crate::sliced::SlicedPattern;
-use crate::structured::StencilMatrix;
+use crate::structured::predict_memory;
 use std::sync::Arc;
 
 /// Bytes of what a solve with IC(0) or ILU(0) holds besides A, b and x. Plans of the sweeps, a few per cent of the factor, are
-/// not foreseen.
+/// not predicted.
 ///
 /// ```
 /// use krylith::{gallery::Problem, solver::{Memory, Method}};
 /// let a = "poisson3d:50".parse::<Problem>()?.generate()?;
-/// let memory = Memory::foresee(a.pattern());
+/// let memory = Memory::predict(a.pattern());
 /// assert!(memory.factor + memory.copy < 2 * 12 * a.nnz() + 64 * a.nrows());
 /// assert!(memory.vectors(Method::Cg) < memory.vectors(Method::BiCgStab));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -35,10 +34,8 @@ pub struct Memory {
 impl Memory {
     /// What the pattern of a square matrix tells: on a grid, if it is that of one, with a number for every entry. Of one without a
     /// full diagonal, what it would take by rows.
-    pub fn foresee(pattern: &Arc<Pattern>) -> Self {
-        if let Some(Ok(memory)) =
-            Found::new(pattern, None, Form::LU, 0, None, false).map(|f| f.memory::<f64>())
-        {
+    pub fn predict(pattern: &Arc<Pattern>) -> Self {
+        if let Some(memory) = predict_memory(pattern) {
             return memory;
         }
         match SlicedPattern::find(pattern) {
@@ -46,18 +43,17 @@ impl Memory {
                 let sliced = Arc::new(sliced);
                 Self::in_slices(&sliced, &sliced, size_of::<f64>())
             }
-            Err(why) => Self::by_rows(pattern, &why.to_string(), size_of::<f64>()),
+            Err(reason) => Self::by_rows(pattern, &reason.to_string(), size_of::<f64>()),
         }
     }
 
-    /// Of A on a grid, and of its factor.
-    pub(super) fn on_grid(layout: String, a: &StencilMatrix, factor: usize) -> Self {
-        let rows = a.grid().points() * a.unknowns();
-        Memory { layout, copy: a.foreseen_bytes(), factor, rows, positions: Some(a.positions()) }
+    /// Of A in a placement with so many places, and of its factor.
+    pub(crate) fn placed(layout: String, rows: usize, places: usize, copy: usize, factor: usize) -> Self {
+        Memory { layout, copy, factor, rows, positions: Some(places) }
     }
 
     /// Of A, and of its factor with numbers of this many bytes off the diagonal.
-    pub(super) fn in_slices(
+    pub(crate) fn in_slices(
         of_a: &Arc<SlicedPattern>,
         of_factor: &Arc<SlicedPattern>,
         number: usize,
@@ -74,11 +70,11 @@ impl Memory {
 
     /// Strict triangles by rows, an index of 4 bytes and a number of this many an entry, 8 a row each, and the diagonal. IC
     /// stores L and its transpose.
-    pub(super) fn by_rows(pattern: &Pattern, why: &str, number: usize) -> Self {
+    pub(crate) fn by_rows(pattern: &Pattern, reason: &str, number: usize) -> Self {
         let n = pattern.nrows();
         let entries = pattern.nnz().saturating_sub(n);
         Memory {
-            layout: format!("rows as given: {why}"),
+            layout: format!("rows as given: {reason}"),
             copy: 0,
             factor: bytes_by_rows(n, entries as u64) as usize - (8 - number) * entries,
             rows: n,

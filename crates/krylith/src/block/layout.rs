@@ -1,0 +1,118 @@
+//! Systems in dense blocks of a few unknowns each, in the user's order.
+//!
+//! IC(0) and ILU(0) of a matrix whose natural blocks are all full are block IC(0) and ILU(0): the same factor, with an index for a
+//! block instead of one for each of its entries. So these are taken by themselves there.
+
+use super::{
+    BlockKind, BlockMatrix, BlockPreconditioner, BlockRecipe, count_blocks, full_block, natural_block,
+};
+use crate::choice::{Layout, Precision, Preconditioning};
+use crate::engine::{Matrices, PlacedEngine};
+use crate::error::{BackendError, SetupError, SolveError};
+use crate::matrix::Pattern;
+use crate::operator::DynPreconditioner;
+use crate::placement::{AsGiven, Storage};
+use crate::setup::{Attempt, Built, LayoutBuilder, SetupContext, SetupRecorder, SetupSummary};
+use crate::space::Threads;
+
+type Context<'a> = SetupContext<'a, Threads<f64>>;
+
+/// Dense blocks.
+pub(crate) struct InBlocks;
+
+impl LayoutBuilder<Threads<f64>> for InBlocks {
+    fn build(
+        &self,
+        setup: &Context<'_>,
+        kind: Preconditioning,
+        recorder: &mut SetupRecorder,
+    ) -> Result<Attempt<Threads<f64>>, SolveError> {
+        match recorder.analyzing(|| blocks(setup, kind))? {
+            Some((block, size)) => build(setup, block, size, kind, recorder),
+            None => Ok(Attempt::Refused("there are no full blocks".into())),
+        }
+    }
+}
+
+/// The blocks to take, if any. Those that were asked for by name, of size 1 included; or those of a scalar factor that is the
+/// same in blocks.
+fn blocks(setup: &Context<'_>, kind: Preconditioning) -> Result<Option<(BlockKind, usize)>, SetupError> {
+    let is_matrix = setup.a.is_some();
+    let pattern = setup.source.pattern();
+    let scalar = match kind {
+        Preconditioning::Block(kind, size) if is_matrix => {
+            return Ok(Some((kind, size.unwrap_or_else(|| natural_block(pattern).size))));
+        }
+        Preconditioning::Block(..) => {
+            let what = "blocks for an A that is not a matrix";
+            return Err(BackendError::Unsupported { what }.into());
+        }
+        Preconditioning::Ic(0) => BlockKind::Ic0,
+        Preconditioning::Ilu(0) => BlockKind::Ilu0,
+        _ => return Ok(None),
+    };
+    let plain = setup.options.layout != Layout::Rows && setup.options.precision == Precision::F64;
+    if !plain || !is_matrix {
+        return Ok(None);
+    }
+    let fits = |&size: &usize| setup.has_room_for(block_bytes(pattern, scalar, size) as usize);
+    Ok(full_block(pattern).filter(fits).map(|size| (scalar, size)))
+}
+
+fn build(
+    setup: &Context<'_>,
+    block: BlockKind,
+    size: usize,
+    kind: Preconditioning,
+    recorder: &mut SetupRecorder,
+) -> Result<Attempt<Threads<f64>>, SolveError> {
+    let SetupContext { space, options, method, source, .. } = *setup;
+    let other = setup.other_matrix();
+    let predicted = (block_bytes(source.pattern(), block, size)
+        + other.map_or(0, |a| matrix_bytes(a.pattern(), size))) as usize;
+    setup.require_within_limit(predicted)?;
+    let recipe = BlockRecipe { schedule: options.schedule, ..BlockRecipe::new(block) };
+    let (matrices, mut m) = recorder.analyzing(|| {
+        let source = BlockMatrix::new(space, source, size)?;
+        let m = BlockPreconditioner::new(space, &source, &recipe)?;
+        let other = other.map(|a| BlockMatrix::new(space, a, size)).transpose()?;
+        Ok::<_, SetupError>((Matrices::new(source, other), m))
+    })?;
+    let shift = recorder.factor_with(space, (options.recover, kind), matrices.source(), &mut m)?;
+    let n = source.nrows();
+    let vectors = (method.workspace_bytes(n) as usize).saturating_add(24 * n);
+    let (down, up) = m.plans();
+    let summary = SetupSummary {
+        kind,
+        nnz: m.nnz(),
+        bytes: m.bytes(),
+        shift,
+        schedule: Some([down.why().to_owned(), up.why().to_owned()]),
+        layout: format!("dense blocks of {size} x {size}, rows as given"),
+        ordering: String::new(),
+        predicted: predicted + vectors,
+        held: matrices.bytes(Storage::bytes) + m.bytes() + vectors,
+    };
+    let placement = Box::new(AsGiven(setup.layout));
+    let engine = PlacedEngine::new(space, placement, matrices, DynPreconditioner::new(m), method)?;
+    Ok(Attempt::Built(Built::Placed(Box::new(engine)), summary))
+}
+
+/// Bytes of a matrix in blocks.
+fn matrix_bytes(pattern: &Pattern, size: usize) -> u64 {
+    let (rows, blocks) = (pattern.nrows() as u64 / size as u64, count_blocks(pattern, size) as u64);
+    blocks * (8 * (size * size) as u64 + 4) + 8 * (rows + 1)
+}
+
+/// Bytes of A in blocks, and of a factor on its pattern: the off-diagonal blocks with an index each, two row pointers and the
+/// diagonal.
+fn block_bytes(pattern: &Pattern, block: BlockKind, size: usize) -> u64 {
+    let (rows, blocks) = (pattern.nrows() as u64 / size as u64, count_blocks(pattern, size) as u64);
+    let numbers = 8 * (size * size) as u64;
+    let a = matrix_bytes(pattern, size);
+    let factor = match block {
+        BlockKind::Jacobi => 0,
+        _ => blocks.saturating_sub(rows) * (numbers + 4) + 16 * (rows + 1),
+    };
+    a + rows * numbers + factor
+}

@@ -1,0 +1,216 @@
+//! Systems whose rows and columns are permuted before anything else, and whose A is multiplied by a power of two where it is out of
+//! range: 2ᵉ P A Q y = P b with x = 2ᵉ Q y.
+//!
+//! Permutations keep 2-norms, so the iteration on the permuted system stops by the user's residual.
+
+use super::placed::InOrderOfA;
+use super::{Engine, Matrices, Run, SolverSpace};
+use crate::choice::Method;
+use crate::error::{BackendError, SetupError, SolveError};
+use crate::krylov::Finish;
+use crate::matrix::{Csr, Pattern, Permutation, SeenValues, exact_scale};
+use crate::placement::{self, Placement, Side};
+use crate::precond::require_pattern;
+use crate::space::Threads;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Permutations of rows and columns, and the power of two that A is multiplied by.
+#[derive(Debug)]
+pub(crate) struct Reordering<L> {
+    rows: Permutation,
+    columns: Permutation,
+    power: f64,
+    layout: L,
+    /// Numbers on their way, in this process's memory.
+    buffers: Mutex<[Vec<f64>; 2]>,
+}
+
+impl<L> Reordering<L> {
+    /// `layout` is that of vectors, in either order.
+    pub(crate) fn new(rows: Permutation, columns: Permutation, layout: L) -> Self {
+        let n = rows.old().len();
+        let buffers = Mutex::new([vec![0.0; n], vec![0.0; n]]);
+        Reordering { rows, columns, power: 1.0, layout, buffers }
+    }
+
+    fn of(&self, side: Side) -> (&Permutation, f64) {
+        match side {
+            Side::Rows => (&self.rows, 1.0),
+            Side::Columns => (&self.columns, self.power),
+        }
+    }
+}
+
+impl<S: SolverSpace<Layout = L>, L: Clone> Placement<S> for Reordering<L> {
+    fn layout(&self) -> L {
+        self.layout.clone()
+    }
+
+    fn load(&self, space: &S, side: Side, from: &S::Vector, to: &mut S::Vector) -> Result<(), BackendError> {
+        let (permutation, power) = self.of(side);
+        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let [given, placed] = &mut *buffers;
+        space.download(from, given)?;
+        placement::gather(space.host(), permutation, given, placed)?;
+        space.upload(placed, to)?;
+        if power == 1.0 { Ok(()) } else { space.scale(1.0 / power, to) }
+    }
+
+    fn store(&self, space: &S, side: Side, from: &S::Vector, to: &mut S::Vector) -> Result<(), BackendError> {
+        let (permutation, power) = self.of(side);
+        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let [given, placed] = &mut *buffers;
+        space.download(from, placed)?;
+        placement::scatter(space.host(), permutation, placed, given)?;
+        space.upload(given, to)?;
+        if power == 1.0 { Ok(()) } else { space.scale(power, to) }
+    }
+
+    fn user_row(&self, place: usize) -> Option<usize> {
+        self.rows.old().get(place).map(|&row| row as usize)
+    }
+}
+
+/// A matrix with its rows and columns permuted, multiplied by a power of two.
+#[derive(Debug)]
+pub(crate) struct PermutedMatrix {
+    /// Of the matrix as given.
+    source: Arc<Pattern>,
+    /// For every entry of the permuted matrix its place in the given one.
+    places: Vec<usize>,
+    power: f64,
+    /// The values that were taken over last.
+    seen: Option<SeenValues>,
+    pub(crate) matrix: Csr<f64>,
+}
+
+impl PermutedMatrix {
+    /// P A Q times the power of two that brings A into range.
+    pub(crate) fn new(
+        host: &Threads<f64>,
+        a: &Csr<f64>,
+        rows: &Permutation,
+        columns: &Permutation,
+    ) -> Result<Self, SetupError> {
+        let mut permuted = a.view().permute(rows, columns)?;
+        let power = exact_scale(host, a)?;
+        if power != 1.0 {
+            permuted.values_mut().iter_mut().for_each(|v| *v *= power);
+        }
+        let mut places = Vec::with_capacity(permuted.nnz());
+        for (i, &row) in rows.old().iter().enumerate() {
+            for &j in permuted.pattern().row(i) {
+                let column = columns.old()[j as usize] as usize;
+                places.push(a.pattern().find(row as usize, column).expect("an entry of A"));
+            }
+        }
+        let seen = Some(SeenValues::of(host, a));
+        Ok(PermutedMatrix { source: Arc::clone(a.pattern()), places, power, seen, matrix: permuted })
+    }
+
+    /// Bytes that a copy of this matrix will take, with the place of each of its entries.
+    pub(crate) fn predict(matrix: &Csr<f64>) -> usize {
+        matrix.bytes() + size_of::<usize>() * matrix.nnz()
+    }
+
+    /// Takes over the values of a matrix of the same pattern; allocates nothing.
+    fn set(&mut self, host: &Threads<f64>, a: &Csr<f64>) -> Result<(), SetupError> {
+        require_pattern(&self.source, a.pattern())?;
+        if self.seen.is_some_and(|seen| seen.are_those_of(host, a)) {
+            return Ok(());
+        }
+        self.power = exact_scale(host, a)?;
+        for (to, &place) in self.matrix.values_mut().iter_mut().zip(&self.places) {
+            *to = a.values()[place] * self.power;
+        }
+        self.seen = Some(SeenValues::of(host, a));
+        Ok(())
+    }
+}
+
+/// The permuted system, and the engine that iterates on it.
+pub(crate) struct Reordered<S: SolverSpace> {
+    reordering: Reordering<S::Layout>,
+    matrices: Matrices<PermutedMatrix>,
+    b: S::Vector,
+    x: S::Vector,
+    inner: Box<dyn Engine<S, Csr<f64>>>,
+}
+
+impl<S: SolverSpace> Reordered<S> {
+    pub(crate) fn new(
+        space: &S,
+        reordering: Reordering<S::Layout>,
+        matrices: Matrices<PermutedMatrix>,
+        inner: Box<dyn Engine<S, Csr<f64>>>,
+    ) -> Result<Self, BackendError> {
+        let (b, x) = (space.zeros(&reordering.layout)?, space.zeros(&reordering.layout)?);
+        let mut engine = Reordered { reordering, matrices, b, x, inner };
+        engine.reordering.power = engine.matrices.a.power;
+        Ok(engine)
+    }
+}
+
+impl<S: SolverSpace> Engine<S, Csr<f64>> for Reordered<S> {
+    fn refactor(&mut self, space: &S, source: &Csr<f64>, shift: f64) -> Result<(), SetupError> {
+        let permuted = self.matrices.source_mut();
+        permuted.set(space.host(), source)?;
+        let result = self.inner.refactor(space, &permuted.matrix, shift);
+        result.map_err(|error| error.in_order_of_a(Some(self.reordering.rows.old())))
+    }
+
+    fn use_method(&mut self, space: &S, _: &Csr<f64>, method: Method) -> Result<(), SolveError> {
+        self.inner.use_method(space, &self.matrices.a.matrix, method)
+    }
+
+    fn begin(
+        &mut self,
+        space: &S,
+        a: &Csr<f64>,
+        b: &S::Vector,
+        x: &S::Vector,
+        directions: bool,
+    ) -> Result<(), SolveError> {
+        self.matrices.a.set(space.host(), a)?;
+        self.reordering.power = self.matrices.a.power;
+        self.reordering.load(space, Side::Rows, b, &mut self.b)?;
+        self.reordering.load(space, Side::Columns, x, &mut self.x)?;
+        self.inner.begin(space, &self.matrices.a.matrix, &self.b, &self.x, directions)
+    }
+
+    fn run(&mut self, run: Run<'_, S, Csr<f64>>) -> Result<Finish<f64>, BackendError> {
+        let Run { start, space, x, stop, observer, .. } = run;
+        let Reordered { reordering, matrices, b, x: own_x, inner } = self;
+        let a = &matrices.a.matrix;
+        let finish = match observer.wants_directions() {
+            false => inner.run(Run { start, space, a, b, x: own_x, stop, observer })?,
+            true => {
+                let vectors = [space.zeros(&reordering.layout)?, space.zeros(&reordering.layout)?];
+                let factor = reordering.power;
+                let placement = &*reordering;
+                let mut watched = InOrderOfA { observer, space, placement, vectors, factor, failed: None };
+                let finish = inner.run(Run { start, space, a, b, x: own_x, stop, observer: &mut watched })?;
+                watched.failed.map_or(Ok(finish), Err)?
+            }
+        };
+        reordering.store(space, Side::Columns, own_x, x)?;
+        Ok(finish)
+    }
+
+    fn restore_kept(&self, space: &S, x: &mut S::Vector) -> Result<bool, BackendError> {
+        let mut kept = space.zeros(&self.reordering.layout)?;
+        let found = self.inner.restore_kept(space, &mut kept)?;
+        if found {
+            self.reordering.store(space, Side::Columns, &kept, x)?;
+        }
+        Ok(found)
+    }
+
+    fn is_scaled(&self) -> bool {
+        self.matrices.a.power != 1.0
+    }
+
+    fn is_without_product(&self) -> bool {
+        self.inner.is_without_product()
+    }
+}

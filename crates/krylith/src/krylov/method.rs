@@ -1,0 +1,67 @@
+//! Methods behind one interface, for whoever chooses one at run time.
+
+use super::{BiCgStab, Cg, Fgmres, Finish, Gmres, Minres, System};
+use crate::error::BackendError;
+use crate::observe::Observer;
+use crate::operator::LinearOperator;
+use crate::space::Space;
+use crate::stop::StoppingCriterion;
+
+/// What a run begins with besides the guess.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// Nothing.
+    Fresh,
+    /// The search direction of the run before, for a method that can use it: the residual of its recurrence has drifted from the
+    /// true one.
+    KeepDirection,
+}
+
+/// The workspace of a method.
+pub trait KrylovMethod<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
+    /// Improves the guess in `x` until the criterion or the observer ends it, or the method breaks down; `x` then holds the
+    /// last iterate. Allocates nothing.
+    fn run(
+        &mut self,
+        start: Start,
+        system: System<'_, S, A, M>,
+        b: &S::Vector,
+        x: &mut S::Vector,
+        stop: &mut dyn StoppingCriterion<S::Real>,
+        observer: &mut dyn Observer<S::Real, S::Vector>,
+    ) -> Result<Finish<S::Real>, BackendError>;
+
+    /// The best iterate of the last run that was left for a worse one, and its residual norm by the recurrence.
+    fn kept(&self) -> Option<(&S::Vector, S::Real)>;
+}
+
+macro_rules! method {
+    ($name:ident, $again:ident) => {
+        impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> KrylovMethod<S, A, M> for $name<S, A, M> {
+            fn run(
+                &mut self,
+                start: Start,
+                system: System<'_, S, A, M>,
+                b: &S::Vector,
+                x: &mut S::Vector,
+                stop: &mut dyn StoppingCriterion<S::Real>,
+                observer: &mut dyn Observer<S::Real, S::Vector>,
+            ) -> Result<Finish<S::Real>, BackendError> {
+                match start {
+                    Start::Fresh => self.solve(system, b, x, stop, observer),
+                    Start::KeepDirection => self.$again(system, b, x, stop, observer),
+                }
+            }
+
+            fn kept(&self) -> Option<(&S::Vector, S::Real)> {
+                self.kept()
+            }
+        }
+    };
+}
+
+method!(Cg, resume);
+method!(BiCgStab, solve);
+method!(Gmres, solve);
+method!(Fgmres, solve);
+method!(Minres, solve);

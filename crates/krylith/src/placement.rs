@@ -1,0 +1,286 @@
+//! Where unknowns stand while a system is iterated, and matrices stored there.
+//!
+//! A [`Placement`] is an order of the unknowns with padding: a permutation, wavefronts in slices, the lines of a grid. A
+//! [`Storage`] is a matrix in a placement. Any matrix of the right size and pattern may be stored in a placement, not only the one
+//! that it was chosen for: the placement follows the pattern of a factor, and A is stored beside it.
+//!
+//! On threads a placement is given by the place of each row ([`Order`]), and this file has the one loop in each direction.
+#![allow(unsafe_code)]
+
+use crate::disjoint::DisjointSlice;
+use crate::error::{BackendError, SetupError};
+use crate::matrix::{Csr, Permutation};
+use crate::operator::LinearOperator;
+use crate::space::{CHUNK, Space, Threads, require_same};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Which vectors are meant: those that are multiplied by A, or products.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// b, and products with A: one number a row.
+    Rows,
+    /// x: one number a column.
+    Columns,
+}
+
+/// An order of unknowns, with padding, in which a system is iterated.
+///
+/// Places that belong to no unknown hold zeros: [`load`](Self::load) writes them, and operators in the placement leave them.
+pub trait Placement<S: Space> {
+    /// The layout of vectors in this order.
+    fn layout(&self) -> S::Layout;
+
+    /// Brings a vector from the order of A into this one.
+    fn load(&self, space: &S, side: Side, from: &S::Vector, to: &mut S::Vector) -> Result<(), BackendError>;
+
+    /// Brings a vector back into the order of A.
+    fn store(&self, space: &S, side: Side, from: &S::Vector, to: &mut S::Vector) -> Result<(), BackendError>;
+
+    /// The row of A at a place; `None` where there is none.
+    fn user_row(&self, place: usize) -> Option<usize>;
+
+    /// Vectors are those of A: nothing is loaded or stored.
+    fn is_identity(&self) -> bool {
+        false
+    }
+}
+
+/// A matrix in a placement.
+pub trait Storage<S: Space>: LinearOperator<S> {
+    /// `Err(PatternChanged)` unless the matrix has the pattern that was stored.
+    fn require(&self, a: &Csr<f64>) -> Result<(), SetupError>;
+
+    /// Takes over the values of a matrix of the stored pattern. Values that are here already are left where they are.
+    fn set(&mut self, space: &S, a: &Csr<f64>) -> Result<(), SetupError>;
+
+    /// Bytes of the values, and of indices that are not shared.
+    fn bytes(&self) -> usize;
+}
+
+/// A type's own methods as those of [`Storage`] on threads.
+macro_rules! storage {
+    ($type:ty) => {
+        impl $crate::placement::Storage<$crate::space::Threads<f64>> for $type {
+            fn require(&self, a: &$crate::Csr<f64>) -> Result<(), $crate::SetupError> {
+                self.require(a)
+            }
+
+            fn set(
+                &mut self,
+                space: &$crate::space::Threads<f64>,
+                a: &$crate::Csr<f64>,
+            ) -> Result<(), $crate::SetupError> {
+                self.set(space, a)
+            }
+
+            fn bytes(&self) -> usize {
+                self.bytes()
+            }
+        }
+    };
+}
+
+pub(crate) use storage;
+
+/// The order of A itself.
+#[derive(Debug, Clone, Copy)]
+pub struct AsGiven<L>(pub L);
+
+impl<S: Space<Layout = L>, L: Clone> Placement<S> for AsGiven<L> {
+    fn layout(&self) -> L {
+        self.0.clone()
+    }
+
+    fn load(&self, space: &S, _: Side, from: &S::Vector, to: &mut S::Vector) -> Result<(), BackendError> {
+        space.copy(from, to)
+    }
+
+    fn store(&self, space: &S, _: Side, from: &S::Vector, to: &mut S::Vector) -> Result<(), BackendError> {
+        space.copy(from, to)
+    }
+
+    fn user_row(&self, place: usize) -> Option<usize> {
+        Some(place)
+    }
+
+    fn is_identity(&self) -> bool {
+        true
+    }
+}
+
+/// A placement on threads: which row stands where. Every row has one place.
+pub trait Order: Sync {
+    /// Rows of A.
+    fn rows(&self) -> usize;
+
+    /// Places, padding included.
+    fn places(&self) -> usize;
+
+    /// Parts that threads take one by one.
+    fn units(&self) -> usize;
+
+    /// The places of a unit. Units follow each other and cover all places.
+    fn span(&self, unit: usize) -> Range<usize>;
+
+    /// Calls `visit` with the row and the place of every row of a unit.
+    fn for_each_row(&self, unit: usize, visit: impl FnMut(usize, usize));
+
+    /// The row at a place; `None` for padding.
+    fn row_at(&self, place: usize) -> Option<usize>;
+}
+
+/// A placement on threads from the places of rows.
+#[derive(Debug, Clone)]
+pub struct Placed<O>(pub Arc<O>);
+
+impl<O: Order> Placement<Threads<f64>> for Placed<O> {
+    fn layout(&self) -> usize {
+        self.0.places()
+    }
+
+    fn load(
+        &self,
+        space: &Threads<f64>,
+        _: Side,
+        from: &Vec<f64>,
+        to: &mut Vec<f64>,
+    ) -> Result<(), BackendError> {
+        gather(space, &*self.0, from, to)
+    }
+
+    fn store(
+        &self,
+        space: &Threads<f64>,
+        _: Side,
+        from: &Vec<f64>,
+        to: &mut Vec<f64>,
+    ) -> Result<(), BackendError> {
+        scatter(space, &*self.0, from, to)
+    }
+
+    fn user_row(&self, place: usize) -> Option<usize> {
+        self.0.row_at(place)
+    }
+}
+
+fn check(order: &impl Order, rows: usize, places: usize) -> Result<(), BackendError> {
+    require_same("the vector and the rows", &rows, &order.rows())?;
+    require_same("the vector and the placement", &places, &order.places())
+}
+
+/// Brings numbers, one a row, to their places; zeros in between.
+pub(crate) fn gather(
+    space: &Threads<f64>,
+    order: &impl Order,
+    from: &[f64],
+    to: &mut [f64],
+) -> Result<(), BackendError> {
+    check(order, from.len(), to.len())?;
+    let to = DisjointSlice::new(to);
+    space.team().run(|member| {
+        for unit in member.part(order.units(), 1) {
+            let span = order.span(unit);
+            // SAFETY: the places of a unit have one member.
+            let own = unsafe { to.get(span.clone()) };
+            own.fill(0.0);
+            order.for_each_row(unit, |row, place| own[place - span.start] = from[row]);
+        }
+    });
+    Ok(())
+}
+
+/// Brings numbers back from their places.
+pub(crate) fn scatter(
+    space: &Threads<f64>,
+    order: &impl Order,
+    from: &[f64],
+    to: &mut [f64],
+) -> Result<(), BackendError> {
+    check(order, to.len(), from.len())?;
+    let rows = to.len();
+    let to = DisjointSlice::new(to);
+    space.team().run(|member| {
+        for unit in member.part(order.units(), 1) {
+            order.for_each_row(unit, |row, place| {
+                assert!(row < rows);
+                // SAFETY: within the vector; every row has one place, and every place one member.
+                unsafe { to.write(row, from[place]) };
+            });
+        }
+    });
+    Ok(())
+}
+
+/// Place i holds row `old[i]`.
+impl Order for Permutation {
+    fn rows(&self) -> usize {
+        self.old().len()
+    }
+
+    fn places(&self) -> usize {
+        self.old().len()
+    }
+
+    fn units(&self) -> usize {
+        self.old().len().div_ceil(CHUNK)
+    }
+
+    fn span(&self, unit: usize) -> Range<usize> {
+        unit * CHUNK..((unit + 1) * CHUNK).min(self.old().len())
+    }
+
+    fn for_each_row(&self, unit: usize, mut visit: impl FnMut(usize, usize)) {
+        let span = self.span(unit);
+        self.old()[span.clone()].iter().zip(span).for_each(|(&row, place)| visit(row as usize, place));
+    }
+
+    fn row_at(&self, place: usize) -> Option<usize> {
+        self.old().get(place).map(|&row| row as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three rows to a unit, each followed by a place that belongs to nobody.
+    struct Gaps(usize);
+
+    impl Order for Gaps {
+        fn rows(&self) -> usize {
+            3 * self.0
+        }
+        fn places(&self) -> usize {
+            4 * self.0
+        }
+        fn units(&self) -> usize {
+            self.0
+        }
+        fn span(&self, unit: usize) -> Range<usize> {
+            4 * unit..4 * unit + 4
+        }
+        fn for_each_row(&self, unit: usize, mut visit: impl FnMut(usize, usize)) {
+            (0..3).for_each(|k| visit(3 * unit + k, 4 * unit + k));
+        }
+        fn row_at(&self, place: usize) -> Option<usize> {
+            (place % 4 < 3).then_some(place / 4 * 3 + place % 4)
+        }
+    }
+
+    #[test]
+    fn padding_is_zero_and_rows_come_back() {
+        for threads in [1, 3] {
+            let (space, order) = (Threads::new(threads), Gaps(50));
+            let from: Vec<f64> = (0..150).map(|i| 1.0 + i as f64).collect();
+            let (mut placed, mut back) = (vec![f64::NAN; 200], vec![f64::NAN; 150]);
+            gather(&space, &order, &from, &mut placed).unwrap();
+            for (place, &v) in placed.iter().enumerate() {
+                assert_eq!(v, order.row_at(place).map_or(0.0, |row| from[row]));
+            }
+            scatter(&space, &order, &placed, &mut back).unwrap();
+            assert_eq!(back, from);
+            assert!(gather(&space, &order, &from[1..], &mut placed).is_err());
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What a layout needs to know, and how much memory it may take.
+
+use super::{SetupRecorder, available_memory};
+use crate::choice::{Layout, Method, Precision, Preconditioning};
+use crate::engine::SolverSpace;
+use crate::error::SetupError;
+use crate::matrix::{Csr, Pattern};
+use crate::precond::threshold::Triangles;
+use crate::precond::{Incomplete, bytes_by_rows};
+use crate::report::Recovery;
+use crate::schedule::Schedule;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::sync::Arc;
+
+/// A factor that nobody set a limit for may be this many times as large as one without fill.
+const PROPORTION: u64 = 100;
+/// And as large as this in any case.
+const SMALL: u64 = 64 << 20;
+
+/// Numbers below this, and their inverses, are well within the range of `f32`.
+pub(crate) const LARGEST_F32: f64 = 1e30;
+
+/// Options of a set-up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SetupOptions {
+    /// How sweeps are divided among threads.
+    pub schedule: Schedule,
+    /// In which order rows may be taken.
+    pub layout: Layout,
+    /// In which numbers factors are stored.
+    pub precision: Precision,
+    /// Whether a bad pivot is followed by a shift.
+    pub recover: bool,
+    /// The most bytes of a factor, if the caller limits them.
+    pub max_bytes: Option<u64>,
+    /// The most bytes of everything, if the caller limits them.
+    pub max_memory: Option<u64>,
+}
+
+/// Triangles of a factor whose pattern followed the values, and the shift they needed.
+pub(crate) type OneFactor = (Triangles<f64>, f64);
+
+/// A system to be set up.
+pub struct SetupContext<'a, S: SolverSpace> {
+    /// The options.
+    pub options: SetupOptions,
+    /// Where vectors live.
+    pub space: &'a S,
+    /// The layout of vectors in the order of A.
+    pub layout: S::Layout,
+    /// A, if it is a matrix.
+    pub a: Option<&'a Csr<f64>>,
+    /// The matrix that the preconditioner is made from.
+    pub source: &'a Csr<f64>,
+    /// The method that will run.
+    pub method: Method,
+    /// Bytes that are taken already, besides A and vectors.
+    pub(crate) reserved: u64,
+    /// Factors are stored in `f32`.
+    pub(crate) narrow: bool,
+    /// Triangles that are computed already.
+    pub(crate) triangles: Cell<Option<OneFactor>>,
+    /// Where the factor has its entries.
+    filled: OnceCell<Arc<Pattern>>,
+    /// Why layouts were refused, in the order in which they were tried.
+    pub(crate) refusals: RefCell<Vec<String>>,
+}
+
+impl<'a, S: SolverSpace> SetupContext<'a, S> {
+    pub(crate) fn new(
+        options: SetupOptions,
+        space: &'a S,
+        layout: S::Layout,
+        a: Option<&'a Csr<f64>>,
+        source: &'a Csr<f64>,
+        method: Method,
+    ) -> Self {
+        SetupContext {
+            options,
+            space,
+            layout,
+            a,
+            source,
+            method,
+            reserved: 0,
+            narrow: false,
+            triangles: Cell::new(None),
+            filled: OnceCell::new(),
+            refusals: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// A, where it is a matrix of another pattern than the one that the preconditioner is made from.
+    pub fn other_matrix(&self) -> Option<&'a Csr<f64>> {
+        let (a, source) = (self.a?, self.source);
+        let same = Arc::ptr_eq(a.pattern(), source.pattern()) || a.pattern() == source.pattern();
+        (!same).then_some(a)
+    }
+
+    /// How an incomplete factor with levels of fill is made, if that is what the name means.
+    pub(crate) fn recipe(&self, kind: Preconditioning) -> Option<Incomplete> {
+        let recipe = kind.incomplete()?;
+        Some(Incomplete { schedule: self.options.schedule, max_bytes: Some(self.limit()), ..recipe })
+    }
+
+    /// The pattern of an incomplete factor, found once for all layouts.
+    pub(crate) fn filled_pattern(
+        &self,
+        recipe: &Incomplete,
+        recorder: &mut SetupRecorder,
+    ) -> Result<Arc<Pattern>, SetupError> {
+        if let Some(known) = self.filled.get() {
+            return Ok(Arc::clone(known));
+        }
+        let found = recorder.analyzing(|| recipe.pattern(self.source.pattern()))?;
+        Ok(Arc::clone(self.filled.get_or_init(|| found)))
+    }
+
+    /// Decides in which numbers factors are stored: entries of A pass through `f32` while they are eliminated, and where that is too
+    /// narrow for them, `f64` is kept, and recorded.
+    pub(crate) fn choose_precision(&mut self, kind: Preconditioning, recorder: &mut SetupRecorder) {
+        if self.options.precision != Precision::Mixed {
+            return;
+        }
+        let fits = |v: f64| v == 0.0 || (1.0 / LARGEST_F32..LARGEST_F32).contains(&v.abs());
+        let misfit = self.source.values().iter().position(|&v| !fits(v));
+        self.narrow = misfit.is_none();
+        if let Some(k) = misfit
+            && kind.incomplete().is_some()
+        {
+            let row = self.source.pattern().row_ptr().partition_point(|&first| first <= k) - 1;
+            recorder.recovery.push(Recovery {
+                failed: format!("mixed precision: an entry of row {row} is out of the range of f32"),
+                row: Some(row),
+                value: Some(self.source.values()[k]),
+                action: "factors in f64".into(),
+            });
+        }
+    }
+
+    /// Bytes that a factor, and a copy of A made for it, may take: the caller's limit, and what the vectors leave of the memory that
+    /// there is. Without a limit of the caller's, not out of all proportion to A.
+    pub fn limit(&self) -> u64 {
+        let SetupOptions { max_bytes, max_memory, .. } = self.options;
+        let left = self.memory().saturating_sub(self.vector_bytes()).saturating_sub(self.reserved);
+        let a = self.source;
+        match (max_bytes, max_memory) {
+            (Some(bytes), _) => left.min(bytes),
+            (None, Some(_)) => left,
+            (None, None) => left.min((PROPORTION * bytes_by_rows(a.nrows(), a.nnz() as u64)).max(SMALL)),
+        }
+    }
+
+    /// `Err(MemoryLimit)` if a factor takes more bytes than it may.
+    pub fn require_within_limit(&self, predicted: usize) -> Result<(), SetupError> {
+        let (predicted, limit) = (predicted as u64, self.limit());
+        if predicted > limit { Err(SetupError::MemoryLimit { predicted, limit }) } else { Ok(()) }
+    }
+
+    /// Bytes that the whole solve may take.
+    fn memory(&self) -> u64 {
+        self.options.max_memory.or_else(available_memory).unwrap_or(u64::MAX)
+    }
+
+    /// Whether a limit of the caller's on the whole solve leaves room for a copy of A with its factor; by rows there is no copy.
+    pub fn has_room_for(&self, bytes: usize) -> bool {
+        self.options.max_memory.is_none() || bytes as u64 <= self.limit()
+    }
+
+    /// Bytes of the method's workspace, and of the vectors around it.
+    pub(crate) fn vector_bytes(&self) -> u64 {
+        let rows = self.source.nrows();
+        self.method.workspace_bytes(rows).saturating_add(24 * rows as u64)
+    }
+
+    /// `Err(MemoryLimit)` if vectors, what is taken already, and the least that a factor takes, are more than there is.
+    pub(crate) fn require_room(&self, kind: Preconditioning) -> Result<(), SetupError> {
+        let (a, limit) = (self.source, self.memory());
+        let factor = match kind.incomplete() {
+            Some(_) => bytes_by_rows(a.nrows(), a.nnz().saturating_sub(a.nrows()) as u64),
+            None => 0,
+        };
+        let predicted = self.vector_bytes().saturating_add(self.reserved).saturating_add(factor);
+        if predicted > limit { Err(SetupError::MemoryLimit { predicted, limit }) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,76 @@
+//! From a matrix and the name of a preconditioner to an engine.
+//!
+//! A *layout* ([`LayoutBuilder`]) is one way to store a system: on a grid, in dense blocks, in slices, by rows. It builds what it can and
+//! refuses the rest with a reason. A space has a list of layouts, which are tried in order; one more layout is one folder and one
+//! line in such a list.
+
+mod available;
+mod context;
+mod layouts;
+mod memory;
+mod recorder;
+mod recover;
+
+pub use available::available_memory;
+pub(crate) use context::{LARGEST_F32, OneFactor};
+pub use context::{SetupContext, SetupOptions};
+pub(crate) use layouts::{in_layouts, no_preconditioner};
+pub use memory::Memory;
+pub use recorder::SetupRecorder;
+
+use crate::choice::Preconditioning;
+use crate::engine::{Engine, SolverSpace};
+use crate::error::SolveError;
+use crate::matrix::Csr;
+use crate::operator::DynPreconditioner;
+
+/// The preconditioner's size and schedule and the order of rows, for the report.
+#[derive(Debug, Clone)]
+pub struct SetupSummary {
+    /// The name of what was built.
+    pub kind: Preconditioning,
+    /// Entries of the preconditioner.
+    pub nnz: usize,
+    /// Its bytes.
+    pub bytes: usize,
+    /// What the diagonal was enlarged by, in multiples of the sizes of rows.
+    pub shift: f64,
+    /// How the forward and the backward sweep are divided among threads, and why.
+    pub schedule: Option<[String; 2]>,
+    /// In which order rows are stored, and why.
+    pub layout: String,
+    /// The order of rows and columns before that.
+    pub ordering: String,
+    /// Bytes of everything that a solve holds besides A, b and x, as predicted from the pattern.
+    pub predicted: usize,
+    /// The same bytes, counted.
+    pub held: usize,
+}
+
+/// What a layout has built.
+pub enum Built<S: SolverSpace> {
+    /// A preconditioner in the order of A, for any A.
+    InOrder(DynPreconditioner<S, Csr<f64>>),
+    /// A and its preconditioner in a placement; only where A is a matrix.
+    Placed(Box<dyn Engine<S, Csr<f64>>>),
+}
+
+/// Whether a layout takes a system.
+pub enum Attempt<S: SolverSpace> {
+    /// It does.
+    Built(Built<S>, SetupSummary),
+    /// It does not, for this reason.
+    Refused(String),
+}
+
+/// One way to store a system on a space.
+pub trait LayoutBuilder<S: SolverSpace>: Sync {
+    /// Analyzes and factors. An error ends the set-up, or is recovered from by another preconditioner; a refusal leads on to the
+    /// next layout.
+    fn build(
+        &self,
+        setup: &SetupContext<'_, S>,
+        kind: Preconditioning,
+        recorder: &mut SetupRecorder,
+    ) -> Result<Attempt<S>, SolveError>;
+}

@@ -1,0 +1,149 @@
+//! The options of a solve.
+
+use crate::choice::{Layout, Match, Method, Precision, Preconditioning};
+use crate::schedule::Schedule;
+use crate::transform::Ordering;
+
+/// Options of a solve.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Solver {
+    pub(super) method: Method,
+    pub(super) preconditioner: Preconditioning,
+    pub(super) schedule: Schedule,
+    pub(super) layout: Layout,
+    pub(super) precision: Precision,
+    pub(super) reorder: Ordering,
+    pub(super) matching: Match,
+    pub(super) recover: bool,
+    pub(super) max_bytes: Option<u64>,
+    pub(super) max_memory: Option<u64>,
+    pub(super) allow_stale: bool,
+    pub(super) threads: Option<usize>,
+    pub(super) rtol: f64,
+    pub(super) atol: f64,
+    pub(super) max_iterations: usize,
+}
+
+impl Default for Solver {
+    fn default() -> Self {
+        Solver {
+            method: Method::Auto,
+            preconditioner: Preconditioning::Auto,
+            schedule: Schedule::Auto,
+            layout: Layout::Auto,
+            precision: Precision::F64,
+            reorder: Ordering::Natural,
+            matching: Match::Auto,
+            recover: true,
+            max_bytes: None,
+            max_memory: None,
+            allow_stale: false,
+            threads: None,
+            rtol: 1e-8,
+            atol: 0.0,
+            max_iterations: 10_000,
+        }
+    }
+}
+
+impl Solver {
+    /// Default options.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The Krylov method.
+    pub fn method(mut self, method: Method) -> Self {
+        self.method = method;
+        self
+    }
+
+    /// The preconditioner.
+    pub fn preconditioner(mut self, preconditioner: Preconditioning) -> Self {
+        self.preconditioner = preconditioner;
+        self
+    }
+
+    /// How triangular sweeps are divided among threads.
+    pub fn schedule(mut self, schedule: Schedule) -> Self {
+        self.schedule = schedule;
+        self
+    }
+
+    /// In which order rows are taken.
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.layout = layout;
+        self
+    }
+
+    /// In which numbers incomplete factors are stored.
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
+        self
+    }
+
+    /// The order of rows and columns in which the system is factored and iterated; x comes back in the order of A.
+    pub fn reorder(mut self, ordering: Ordering) -> Self {
+        self.reorder = ordering;
+        self
+    }
+
+    /// Whether columns are permuted so that large entries come to the diagonal.
+    pub fn matching(mut self, matching: Match) -> Self {
+        self.matching = matching;
+        self
+    }
+
+    /// Whether a bad pivot is followed by a shift of the diagonal and, if none works, by the diagonal alone; `true` unless told.
+    /// [`Prepared::refactor`](super::Prepared::refactor) shifts too, but ends in an error if no shift works.
+    pub fn recover(mut self, recover: bool) -> Self {
+        self.recover = recover;
+        self
+    }
+
+    /// The most bytes that a factor may take: past this the preparation ends in an error that tells them. Unless told, it is what
+    /// the machine has free, at most a hundred times a factor without fill, and past that less fill is taken instead.
+    pub fn max_factor_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = Some(bytes);
+        self
+    }
+
+    /// The most bytes that everything a solve allocates may take: factor, copies of A and vectors, those of GMRES with its restart
+    /// included. Past this the preparation ends in an error with the predicted bytes. Without a limit it is what the machine, the
+    /// control groups and the limits of the process leave ([`available_memory`](super::available_memory)).
+    pub fn max_memory(mut self, bytes: u64) -> Self {
+        self.max_memory = Some(bytes);
+        self
+    }
+
+    /// Lets a solve use the factor of another matrix, such as that of an earlier step; an error unless told. The answer is checked
+    /// against the matrix that is given, so this costs iterations, not accuracy.
+    pub fn allow_stale_factor(mut self, allow: bool) -> Self {
+        self.allow_stale = allow;
+        self
+    }
+
+    /// Threads to use; all cores unless told.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// ‖r‖₂ ≤ rtol ‖b‖₂ suffices.
+    pub fn rtol(mut self, rtol: f64) -> Self {
+        self.rtol = rtol;
+        self
+    }
+
+    /// ‖r‖₂ ≤ atol suffices.
+    pub fn atol(mut self, atol: f64) -> Self {
+        self.atol = atol;
+        self
+    }
+
+    /// Iterations at most.
+    pub fn max_iterations(mut self, limit: usize) -> Self {
+        self.max_iterations = limit;
+        self
+    }
+}

@@ -1,0 +1,211 @@
+//! Systems on a structured grid that was found inside the matrix.
+//!
+//! Taken wherever the matrix is that of a grid and the factor one that `structured` has: the preconditioner is the same as by rows,
+//! up to rounding. Several unknowns a point need whole blocks, where the scalar factor and that of blocks are one; a block factor
+//! asked for by name takes them as they are.
+
+use super::{StencilFactor, StencilMatrix, Structure};
+use crate::block::BlockKind;
+use crate::choice::{Layout, Preconditioning};
+use crate::engine::{Matrices, PlacedEngine};
+use crate::error::{SetupError, SolveError};
+use crate::matrix::Pattern;
+use crate::operator::DynPreconditioner;
+use crate::placement::{Placed, Storage};
+use crate::precond::{Form, Kind, is_symmetric, require_diagonal};
+use crate::setup::{Attempt, Built, LayoutBuilder, Memory, SetupContext, SetupRecorder, SetupSummary};
+use crate::simd::Stored;
+use crate::space::Threads;
+use std::sync::Arc;
+
+type Context<'a> = SetupContext<'a, Threads<f64>>;
+
+/// Places that a layout may have for each point. By slices an entry takes 12 bytes with its index, on the grid 8.
+const MOST_PADDING: f64 = 1.5;
+
+/// The same for several unknowns a point, where blocks do with hardly any indices.
+const MOST_PADDING_OF_BLOCKS: f64 = 1.15;
+
+/// The grid that the matrix is of.
+pub(crate) struct OnGrid;
+
+impl LayoutBuilder<Threads<f64>> for OnGrid {
+    fn build(
+        &self,
+        setup: &Context<'_>,
+        kind: Preconditioning,
+        recorder: &mut SetupRecorder,
+    ) -> Result<Attempt<Threads<f64>>, SolveError> {
+        match recorder.analyzing(|| find(setup, kind)) {
+            Some(found) if setup.narrow => build::<f32>(setup, found, kind, recorder),
+            Some(found) => build::<f64>(setup, found, kind, recorder),
+            None => Ok(Attempt::Refused(
+                "the matrix is not that of a grid, or the factor has no place there".into(),
+            )),
+        }
+    }
+}
+
+/// The grid in the matrix, if there is one and this preconditioner can be had there.
+fn find(setup: &Context<'_>, kind: Preconditioning) -> Option<GridCandidate> {
+    if setup.options.layout != Layout::Auto || setup.a.is_none() {
+        return None;
+    }
+    let wanted = Wanted { narrow: setup.narrow, ..Wanted::of(kind)? };
+    let other = setup.other_matrix().map(|a| &**a.pattern());
+    let found = GridCandidate::find(setup.source.pattern(), other, wanted)?;
+    setup.has_room_for(found.bytes()).then_some(found)
+}
+
+/// A factor that is to be had on a grid.
+#[derive(Clone, Copy)]
+struct Wanted {
+    form: Form,
+    level: usize,
+    /// The size of the blocks that a block factor was asked for, `None` inside for any.
+    blocks: Option<Option<usize>>,
+    narrow: bool,
+}
+
+impl Wanted {
+    fn of(kind: Preconditioning) -> Option<Self> {
+        let (form, level, blocks) = match kind {
+            Preconditioning::Block(BlockKind::Ic0, size) => (Form::CHOLESKY, 0, Some(size)),
+            Preconditioning::Block(BlockKind::Ilu0, size) => (Form::LU, 0, Some(size)),
+            _ => {
+                let recipe = kind.incomplete()?;
+                (recipe.form, recipe.level, None)
+            }
+        };
+        Some(Wanted { form, level, blocks, narrow: false })
+    }
+}
+
+/// A grid, and what is factored there.
+struct GridCandidate {
+    structure: Structure,
+    /// Of the matrix that is factored, without coefficients yet.
+    source: StencilMatrix,
+    /// Of A, if that is another one.
+    other: Option<StencilMatrix>,
+    form: Form,
+    level: usize,
+}
+
+impl GridCandidate {
+    /// The grid of the matrix that is factored; `other` is the pattern of A, if that is another one.
+    fn find(pattern: &Pattern, other: Option<&Pattern>, wanted: Wanted) -> Option<Self> {
+        let Wanted { form, level, blocks, narrow } = wanted;
+        if form.transposed() {
+            return None;
+        }
+        let structure = Structure::detect(pattern).ok()?;
+        let dof = structure.dof;
+        let whole = structure.fullness >= 1.0;
+        let fits = match blocks {
+            Some(size) => size.unwrap_or(dof) == dof && (dof > 1 || whole) && !narrow,
+            None if dof > 1 => whole && level == 0 && !narrow && form.omega() == 0.0,
+            None => whole || level == 0,
+        };
+        // By rows these are errors.
+        let unfit = !whole
+            && (require_diagonal(pattern).is_err() || form.kind == Kind::Cholesky && !is_symmetric(pattern));
+        if !fits || unfit {
+            return None;
+        }
+        let filled = structure.stencil.with_fill(level)?;
+        let (grid, mut stencils) = (structure.grid, vec![&structure.stencil, &filled]);
+        let of_a = other.map(Structure::detect).transpose().ok()?;
+        if let Some(of_a) = &of_a {
+            if of_a.grid != grid || of_a.dof != dof {
+                return None;
+            }
+            stencils.push(&of_a.stencil);
+        }
+        let layout = StencilMatrix::layout_for(grid, &stencils, dof).ok()?;
+        let source = StencilMatrix::zeros(&layout, &structure.stencil, dof).ok()?;
+        let other = of_a.map(|of_a| StencilMatrix::zeros(&layout, &of_a.stencil, dof)).transpose().ok()?;
+        let most = if dof == 1 { MOST_PADDING } else { MOST_PADDING_OF_BLOCKS };
+        (source.padding() <= most).then_some(GridCandidate { structure, source, other, form, level })
+    }
+
+    /// Bytes of A on the grid and of its factor, at most.
+    fn bytes(&self) -> usize {
+        self.memory::<f64>().map_or(usize::MAX, |memory| memory.copy + memory.factor)
+    }
+
+    /// What it will take, if every entry is a number of its own.
+    fn memory<S: Stored>(&self) -> Result<Memory, SetupError> {
+        let factor = StencilFactor::<S>::predict(&self.source, self.form, self.level)?;
+        let other = self.other.as_ref().map_or(0, StencilMatrix::predicted_bytes);
+        let rows = self.source.grid().points() * self.source.unknowns();
+        let copy = self.source.predicted_bytes() + other;
+        let layout = format!("structured: {}", self.structure);
+        Ok(Memory::placed(layout, rows, self.source.positions(), copy, factor))
+    }
+}
+
+/// What ILU(0) of a matrix with this pattern takes on a grid, if it is that of one.
+pub(crate) fn predict_memory(pattern: &Pattern) -> Option<Memory> {
+    let wanted = Wanted { form: Form::LU, level: 0, blocks: None, narrow: false };
+    GridCandidate::find(pattern, None, wanted)?.memory::<f64>().ok()
+}
+
+fn build<S: Stored>(
+    setup: &Context<'_>,
+    found: GridCandidate,
+    kind: Preconditioning,
+    recorder: &mut SetupRecorder,
+) -> Result<Attempt<Threads<f64>>, SolveError> {
+    let SetupContext { space, options, method, .. } = *setup;
+    let memory = found.memory::<S>()?;
+    let GridCandidate { structure, mut source, mut other, form, level } = found;
+    recorder.factoring(|| {
+        if let (Some(other), Some(a)) = (&mut other, setup.other_matrix()) {
+            other.set(space, a)?;
+        }
+        source.set(space, setup.source)
+    })?;
+    let mut m = recorder.analyzing(|| {
+        setup.require_within_limit(memory.factor)?;
+        StencilFactor::<S>::new(&source, form, level, space.threads())
+    })?;
+    let shift = recorder.factor_with(space, (options.recover, kind), &source, &mut m)?;
+    let matrices = Matrices::new(source, other);
+    let layout = describe(&structure, &matrices, &m, level);
+    let (nnz, bytes, vectors) = (m.nnz(), m.bytes(), memory.vectors(method));
+    let schedule = matrices.a.describe_schedule(space.threads());
+    let held = matrices.bytes(Storage::bytes) + bytes + vectors;
+    let placement = Box::new(Placed(Arc::new(matrices.a.order())));
+    let engine = PlacedEngine::new(space, placement, matrices, DynPreconditioner::new(m), method)?;
+    let summary = SetupSummary {
+        kind,
+        nnz,
+        bytes,
+        shift,
+        schedule: Some([schedule.clone(), schedule]),
+        layout,
+        ordering: String::new(),
+        predicted: memory.copy + memory.factor + vectors,
+        held,
+    };
+    Ok(Attempt::Built(Built::Placed(Box::new(engine)), summary))
+}
+
+fn describe<S: Stored>(
+    structure: &Structure,
+    matrices: &Matrices<StencilMatrix>,
+    m: &StencilFactor<S>,
+    level: usize,
+) -> String {
+    format!(
+        "structured: {structure}{}{}{}",
+        if matrices.a.is_constant() { ", constant coefficients" } else { "" },
+        if level > 0 { format!(", factor on {}", m.stencil()) } else { String::new() },
+        match (m.shares_off_diagonals(), matrices.are_one()) {
+            (true, true) => ", off-diagonals of the factor are those of A",
+            (true, false) => ", off-diagonals of the factor are those of the matrix it is made from",
+            (false, _) => "",
+        },
+    )
+}

@@ -1,0 +1,227 @@
+//! `Solver` on a space that is not threads: set-up, choice, recovery, certification and report on two ranks, each of which factors the
+//! block of its own rows. Nothing of the library knows this space.
+
+use super::poisson;
+use super::ranks::{Layout, Part, PartMatrix, Rank, on_both};
+use krylith::engine::SolverSpace;
+use krylith::operator::{DynPreconditioner, LinearOperator, Preconditioner, Recipe};
+use krylith::precond::{IncompleteFactor, IncompleteSymbolic};
+use krylith::setup::{Attempt, Built, LayoutBuilder, SetupContext, SetupRecorder, SetupSummary};
+use krylith::solver::{Method, Preconditioning, Prepared};
+use krylith::space::Threads;
+use krylith::{BackendError, Csr, Outcome, Report, SetupError, SolveError, Solver};
+
+/// Where the matrix is cut.
+const CUT: usize = 200;
+
+impl SolverSpace for Rank {
+    fn host(&self) -> &Threads<f64> {
+        &self.host
+    }
+}
+
+/// An incomplete factor of the block of the own rows.
+struct OwnFactor {
+    factor: IncompleteFactor<f64>,
+    layout: Layout,
+    first: usize,
+}
+
+impl LinearOperator<Rank> for OwnFactor {
+    type Scratch = <IncompleteFactor<f64> as LinearOperator<Threads<f64>>>::Scratch;
+
+    fn domain(&self) -> Layout {
+        self.layout.clone()
+    }
+
+    fn range(&self) -> Layout {
+        self.layout.clone()
+    }
+
+    fn scratch(&self, space: &Rank) -> Result<Self::Scratch, BackendError> {
+        self.factor.scratch(&space.host)
+    }
+
+    fn apply(
+        &self,
+        space: &Rank,
+        x: &Part,
+        z: &mut Part,
+        scratch: &mut Self::Scratch,
+    ) -> Result<(), BackendError> {
+        self.factor.apply(&space.host, &x.own, &mut z.own, scratch)
+    }
+}
+
+impl Preconditioner<Rank, Csr<f64>> for OwnFactor {
+    fn refactor(&mut self, space: &Rank, a: &Csr<f64>) -> Result<(), SetupError> {
+        self.factor.refactor(&space.host, a).map_err(|error| match error {
+            SetupError::BadPivot { row, value } => SetupError::BadPivot { row: self.first + row, value },
+            other => other,
+        })
+    }
+
+    fn set_shift(&mut self, shift: f64) -> bool {
+        Preconditioner::<Threads<f64>, Csr<f64>>::set_shift(&mut self.factor, shift)
+    }
+}
+
+/// The one layout of this space.
+struct OwnRows;
+
+impl LayoutBuilder<Rank> for OwnRows {
+    fn build(
+        &self,
+        setup: &SetupContext<'_, Rank>,
+        kind: Preconditioning,
+        recorder: &mut SetupRecorder,
+    ) -> Result<Attempt<Rank>, SolveError> {
+        let Some(recipe) = kind.incomplete() else {
+            return Ok(Attempt::Refused("no incomplete factor".into()));
+        };
+        let (space, layout) = (setup.space, setup.layout.clone());
+        let symbolic: IncompleteSymbolic =
+            recorder.analyzing(|| recipe.analyze(&space.host, setup.source))?;
+        let first = if space.rank == 0 { 0 } else { layout.global - layout.local };
+        let mut m = OwnFactor { factor: symbolic.allocate(), layout, first };
+        let shift = recorder.factor_with(space, (setup.options.recover, kind), setup.source, &mut m)?;
+        let summary = SetupSummary {
+            kind,
+            nnz: m.factor.nnz(),
+            bytes: m.factor.bytes(),
+            shift,
+            schedule: None,
+            layout: "the rows of each rank".into(),
+            ordering: String::new(),
+            predicted: m.factor.bytes(),
+            held: m.factor.bytes(),
+        };
+        Ok(Attempt::Built(Built::InOrder(DynPreconditioner::new(m)), summary))
+    }
+}
+
+static LAYOUTS: &[&dyn LayoutBuilder<Rank>] = &[&OwnRows];
+
+fn part(rank: usize, whole: &[f64]) -> Part {
+    let own = if rank == 0 { whole[..CUT].to_vec() } else { whole[CUT..].to_vec() };
+    Part { own, global: whole.len() }
+}
+
+fn rhs(a: &Csr<f64>) -> Vec<f64> {
+    (0..a.nrows()).map(|i| 1.0 + ((i * 37) as f64).sin()).collect()
+}
+
+/// Prepares and solves on both ranks from 0; the whole x, and both reports.
+fn solve(solver: &Solver, a: &Csr<f64>, b: &[f64]) -> (Vec<f64>, [Result<Report, SolveError>; 2]) {
+    let parts = PartMatrix::split(a, CUT);
+    let ends = on_both(|rank| {
+        let (part_of_a, number) = (&parts[rank.rank], rank.rank);
+        let b = part(number, b);
+        let mut x = part(number, &vec![0.0; a.nrows()]);
+        let prepared: Result<Prepared<PartMatrix, Rank>, _> =
+            solver.prepare_on(rank, LAYOUTS, part_of_a, &part_of_a.block());
+        let report = prepared.and_then(|mut prepared| prepared.solve_vectors(part_of_a, &b, &mut x, &mut ()));
+        (x.own, report)
+    });
+    let [(head, first), (tail, second)] = ends;
+    ([head, tail].concat(), [first, second])
+}
+
+/// What both ranks must agree on.
+fn agreed(reports: [Result<Report, SolveError>; 2]) -> Report {
+    let [first, second] = reports.map(Result::unwrap);
+    assert_eq!(
+        (first.outcome, first.iterations, &first.solver),
+        (second.outcome, second.iterations, &second.solver)
+    );
+    assert_eq!((&first.history, first.relative_residual), (&second.history, second.relative_residual));
+    assert_eq!(
+        (&first.recovery, &first.certificate, first.shift),
+        (&second.recovery, &second.certificate, second.shift)
+    );
+    first
+}
+
+fn residual(a: &Csr<f64>, x: &[f64], b: &[f64]) -> f64 {
+    let mut ax = vec![0.0; b.len()];
+    a.mul_vec(x, &mut ax).unwrap();
+    let square = |v: &mut dyn Iterator<Item = f64>| v.map(|v| v * v).sum::<f64>().sqrt();
+    square(&mut ax.iter().zip(b).map(|(a, b)| a - b)) / square(&mut b.iter().copied())
+}
+
+#[test]
+fn auto_solves_and_certifies() {
+    let a = poisson();
+    let b = rhs(&a);
+    let (x, reports) = solve(&Solver::new(), &a, &b);
+    let report = agreed(reports);
+    report.require_converged().unwrap();
+    assert_eq!((report.solver.as_str(), report.preconditioner.as_str()), ("cg", "ic0"));
+    assert!(residual(&a, &x, &b) <= 1e-8);
+    // The bound is that of all rows, not only of one rank.
+    assert_eq!(report.certificate.arithmetic, "f64");
+    assert!(report.certificate.residual_bound.unwrap() <= 1e-8);
+    assert!((report.relative_residual - residual(&a, &x, &b)).abs() < 1e-12);
+    assert!(report.backward_error.unwrap() < 1e-8 && report.layout.contains("rows of each rank"));
+    // Close to what one process takes with the factor of the whole matrix.
+    let alone = Solver::new().solve(&a, &b).unwrap().report;
+    assert!(report.iterations >= alone.iterations && report.iterations < 2 * alone.iterations);
+}
+
+/// A pivot that is bad on one rank is followed by the same shift on both, and the row is that of the whole matrix.
+#[test]
+fn a_bad_pivot_of_one_rank_is_recovered_from_by_both() {
+    let mut a = poisson();
+    let k = a.pattern().find(300, 300).unwrap();
+    a.values_mut()[k] = 0.5;
+    let b = rhs(&a);
+    let (x, reports) = solve(&Solver::new().max_iterations(2000), &a, &b);
+    let report = agreed(reports);
+    report.require_converged().unwrap();
+    assert!(residual(&a, &x, &b) <= 1e-8);
+    assert!(report.recovery.iter().any(|r| r.row.is_some_and(|row| row >= 300)), "{:?}", report.recovery);
+    // Without recovery it is an error on both, the rank with good pivots included.
+    let (_, reports) = solve(&Solver::new().recover(false), &a, &b);
+    for report in reports {
+        let error = report.unwrap_err();
+        assert!(
+            matches!(error, SolveError::Setup(SetupError::BadPivot { row, .. }) if row >= 300),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
+fn numbers_out_of_range_and_not_finite() {
+    let a = poisson();
+    let scaled: Vec<f64> = rhs(&a).iter().map(|b| b * 1e250).collect();
+    let (x, reports) = solve(&Solver::new(), &a, &scaled);
+    agreed(reports).require_converged().unwrap();
+    let x: Vec<f64> = x.iter().map(|x| x * 1e-250).collect();
+    assert!(residual(&a, &x, &rhs(&a)) <= 1.1e-8);
+    let mut b = rhs(&a);
+    b[400] = f64::INFINITY;
+    let (_, reports) = solve(&Solver::new(), &a, &b);
+    for report in reports {
+        assert!(matches!(report.unwrap_err(), SolveError::NotFinite { what: "b", row: 400, .. }));
+    }
+}
+
+/// A limit of iterations, a method by name, and no preconditioner: which needs no layout at all.
+#[test]
+fn other_methods_and_outcomes() {
+    let a = poisson();
+    let b = rhs(&a);
+    for method in [Method::BiCgStab, Method::Gmres(20), Method::Minres] {
+        let solver = Solver::new().method(method).preconditioner(Preconditioning::None);
+        let (x, reports) = solve(&solver, &a, &b);
+        agreed(reports).require_converged().unwrap();
+        assert!(residual(&a, &x, &b) <= 1e-8);
+    }
+    let (x, reports) = solve(&Solver::new().max_iterations(3), &a, &b);
+    let report = agreed(reports);
+    assert_eq!((report.outcome, report.iterations), (Outcome::MaxIterations, 3));
+    assert!(residual(&a, &x, &b) <= 1.0, "never worse than 0");
+    let (_, reports) = solve(&Solver::new().preconditioner(Preconditioning::Jacobi), &a, &b);
+    assert!(reports.into_iter().all(|report| report.is_err()), "this space has no Jacobi");
+}
