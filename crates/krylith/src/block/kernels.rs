@@ -9,9 +9,9 @@
 //! after the values of a [`View`], and for sweeps and elimination that the rows needed are finished.
 #![allow(unsafe_code)]
 
-use super::dense::{Block, Breakdown, invert_definite, invert_general};
+use super::dense::{Blocks, Breakdown, Inverses, invert_definite, invert_general};
 use crate::matrix::Pattern;
-use crate::precond::form::{self, Kind, SMALLEST_PIVOT};
+use crate::precond::form::{self, Kind};
 use crate::simd::{BlockRow, dispatch};
 use std::ops::Range;
 
@@ -27,6 +27,9 @@ macro_rules! kernels {
         }
     )*};
 }
+
+/// A block by rows.
+type Block<const B: usize> = [[f64; B]; B];
 
 /// Blocks of a matrix.
 #[derive(Clone, Copy)]
@@ -304,44 +307,31 @@ unsafe fn largest_on_diagonal<const B: usize>(f: &Making<'_>, i: usize) -> f64 {
     largest
 }
 
-/// A pivot block is bad if its inverse exceeds 1 / ([`SMALLEST_PIVOT`] times the block of A): for B = 1 the rule of scalar pivots.
-#[inline(always)]
-fn is_large_enough<const B: usize>(inverse: Block<B>, size: f64) -> Result<Block<B>, Breakdown> {
-    let most = 1.0 / (SMALLEST_PIVOT * size);
-    for (step, row) in inverse.iter().enumerate() {
-        let largest = row.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
-        if largest >= most {
-            return Err(Breakdown { step, pivot: 1.0 / largest });
-        }
-    }
-    Ok(inverse)
-}
-
 /// Inverts the pivot block of row i.
 #[inline(always)]
 unsafe fn finish<L: BlockRow, const B: usize>(
     f: &Making<'_>,
     i: usize,
     pivot: [L::Pack; B],
-    invert: impl Fn(&Block<B>) -> Result<Block<B>, Breakdown>,
+    invert: impl Fn(&Blocks<B, 1>, &[f64; 1]) -> Inverses<B, 1>,
 ) -> Result<(), Breakdown> {
-    let mut block = [[0.0; B]; B];
-    // SAFETY: a block.
-    unsafe { store_block::<L, B>(block.as_mut_ptr().cast(), pivot) };
-    let result = invert(&block).and_then(|inverse| {
-        // SAFETY: the diagonal block of A stands there.
-        let size = unsafe { largest_on_diagonal::<B>(f, i) };
-        is_large_enough(inverse, size)
-    });
+    let mut block = [[[0.0]; B]; B];
+    // SAFETY: a block; the diagonal block of A stands at its place.
+    let size = unsafe {
+        store_block::<L, B>(block.as_mut_ptr().cast(), pivot);
+        largest_on_diagonal::<B>(f, i)
+    };
+    let inverses = invert(&block, &[size]);
     let place = f.inverse.wrapping_add(i * B * B);
     // SAFETY: the place of row i, which nobody else touches before it is finished.
     unsafe {
-        match &result {
-            Ok(inverse) => store_block::<L, B>(place, load_block::<L, B>(address(inverse))),
-            Err(breakdown) => *place.add(breakdown.step * (B + 1)) = breakdown.pivot,
+        if let Some([Some(breakdown)]) = inverses.breakdowns {
+            *place.add(breakdown.step * (B + 1)) = breakdown.pivot;
+            return Err(breakdown);
         }
+        store_block::<L, B>(place, load_block::<L, B>(inverses.blocks.as_ptr().cast()));
     }
-    result.map(|_| ())
+    Ok(())
 }
 
 #[inline(always)]

@@ -9,6 +9,9 @@
 //! iterations; only ILU(0) passes a zero pivot that an exchange within its block avoids. Where blocks are not full, the
 //! block factor keeps more than the scalar one.
 //!
+//! The inverses of diagonal blocks (`dense`) are also those of grids with several unknowns a point
+//! ([`structured`](crate::structured)): the same exchanges, and the same blocks are bad.
+//!
 //! [`natural_block`] tells the size from a pattern; [`BlockMatrix`] and [`BlockPreconditioner`] take one at run time:
 //!
 //! ```
@@ -31,7 +34,7 @@
 //! ```
 
 mod any;
-mod dense;
+pub(crate) mod dense;
 mod factor;
 mod kernels;
 mod layout;

@@ -134,8 +134,6 @@ impl<L: Lanes, C: Source> Entries<L> for There<'_, C> {
 
 /// A block, column by column.
 pub(super) type Block<L, const D: usize> = [[<L as Simd>::Pack; D]; D];
-/// Eight numbers for each row of a block.
-pub(super) type Rows<const D: usize> = [[f64; LANES]; D];
 
 /// Rows of L, D⁻¹ and U for the steps of a piece, upwards. A bad pivot is left in the place of its inverse.
 ///
@@ -306,18 +304,24 @@ impl<L: Lanes, const D: usize> Sizes<L, D> {
     }
 }
 
-/// Shifts the diagonal of the block; what its pivots are measured against. What is not finite in a row makes a pivot that is none.
+/// Shifts the diagonal of the block; what its pivot is measured against: for one unknown a point the size of the row, for several
+/// the largest entry of the block of A. What is not finite in a row makes a pivot that is none.
 #[inline(always)]
 unsafe fn begin<L: Lanes, C: Source, E: Source, const D: usize>(
     task: &Task<'_, C, E>,
     centre: &mut Block<L, D>,
     mut size: Sizes<L, D>,
-) -> Rows<D> {
+) -> [f64; LANES] {
     let kind = task.form.kind;
+    // SAFETY: the processor has the instructions.
+    let mut block = unsafe { L::splat(0.0) };
     let mut sizes = [[0.0; LANES]; D];
     for r in 0..D {
         // SAFETY: the processor has the instructions; eight numbers are read and written.
         unsafe {
+            for c in 0..D {
+                block = L::larger(block, centre[c][r]);
+            }
             centre[r][r] = L::add(centre[r][r], size.zero[r]);
             for c in 0..D {
                 size.largest[r] = L::larger(size.largest[r], centre[c][r]);
@@ -332,7 +336,8 @@ unsafe fn begin<L: Lanes, C: Source, E: Source, const D: usize>(
             }
         }
     }
-    sizes
+    // SAFETY: the processor has the instructions.
+    if D == 1 { sizes[0] } else { unsafe { L::numbers(block) } }
 }
 
 /// T = L_l D⁻¹ of the neighbour.

@@ -1,19 +1,24 @@
-//! The inverses of the diagonal's blocks, and their bad pivots.
+//! The inverses of the diagonal's blocks, and their bad pivots, for eight points at once.
 //!
-//! Gauss and Jordan without pivoting, as eliminating unknown by unknown does, for eight points at once; a pivot below 10⁻¹⁴ of its row
-//! is a bad one. It is left in the place of its inverse, and the smallest such row is told.
+//! One unknown a point: 1 / d, and the rule for scalar pivots of `precond::form`. Several: the inverses of `block::dense`, so that a
+//! factor on a grid is that of the same matrix in blocks. ILU exchanges rows within a block, IC reads the lower triangle of
+//! the block alone, and the same blocks are bad with the same row and pivot.
+//!
+//! In the place of an inverse that does not exist the pivot is left, at its step of the diagonal, among zeros. The smallest bad row
+//! is reported.
 #![allow(unsafe_code)]
 #![allow(
     clippy::needless_range_loop,
     reason = "loops are inlined into functions for an instruction set, closures may not be"
 )]
 
-use super::eliminate::{Block, Rows, Task};
+use super::eliminate::{Block, Task};
 use super::kernels::Source;
-use crate::precond::form;
+use crate::block::dense::{Blocks, Breakdown, invert_definite, invert_general};
+use crate::precond::{Kind, form};
 use crate::simd::{LANES, Lanes};
 
-/// Inverts the block of the diagonal; zeros where there is no point.
+/// Inverts the block of the diagonal; zeros where there is no point. `size` is what the pivot is measured against.
 ///
 /// # Safety
 /// As `kernels` says; `to` is the place of this step.
@@ -22,104 +27,121 @@ pub(super) unsafe fn finish<L: Lanes, C: Source, E: Source, const D: usize>(
     task: &Task<'_, C, E>,
     step: usize,
     centre: &Block<L, D>,
-    size: &Rows<D>,
+    size: &[f64; LANES],
+    to: *mut f64,
+) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if const { D == 1 } {
+            finish_number::<L, C, E>(task, step, L::numbers(centre[0][0]), size, to);
+        } else {
+            finish_block::<L, C, E, D>(task, step, centre, size, to);
+        }
+    }
+}
+
+/// One unknown a point.
+///
+/// # Safety
+/// As [`finish`].
+#[inline(always)]
+unsafe fn finish_number<L: Lanes, C: Source, E: Source>(
+    task: &Task<'_, C, E>,
+    step: usize,
+    mut pivot: [f64; LANES],
+    size: &[f64; LANES],
     to: *mut f64,
 ) {
     let real = task.layout.real[step];
-    let mut a = [[[0.0; LANES]; D]; D];
+    let (mut inverse, mut fine) = ([0.0; LANES], true);
+    for l in 0..LANES {
+        pivot[l] = if real >> l & 1 == 1 { pivot[l] } else { 1.0 };
+        fine &= real >> l & 1 == 0 || form::good(task.form.kind, pivot[l], size[l]);
+    }
+    for l in 0..LANES {
+        inverse[l] = 1.0 / pivot[l];
+    }
+    // SAFETY: the place of this step.
+    unsafe { L::store(to, L::keep(real, L::load(inverse.as_ptr()))) };
+    if !fine {
+        let bad = |l: usize| !form::good(task.form.kind, pivot[l], size[l]);
+        let breakdowns = std::array::from_fn(|l| bad(l).then_some(Breakdown { step: 0, pivot: pivot[l] }));
+        // SAFETY: as above.
+        unsafe { report(task, step, &breakdowns, 1, to) };
+    }
+}
+
+/// Several unknowns a point.
+///
+/// # Safety
+/// As [`finish`].
+#[inline(always)]
+unsafe fn finish_block<L: Lanes, C: Source, E: Source, const D: usize>(
+    task: &Task<'_, C, E>,
+    step: usize,
+    centre: &Block<L, D>,
+    size: &[f64; LANES],
+    to: *mut f64,
+) {
+    let real = task.layout.real[step];
+    let mut blocks: Blocks<D, LANES> = [[[0.0; LANES]; D]; D];
     for c in 0..D {
         for r in 0..D {
             // SAFETY: the processor has the instructions.
-            a[c][r] = unsafe { L::numbers(centre[c][r]) };
+            blocks[r][c] = unsafe { L::numbers(centre[c][r]) };
         }
     }
-    let (pivots, mut bad) = (a, 0);
-    // Gauss-Jordan in place: after step k, column k holds that of the inverse.
-    for k in 0..D {
-        let mut inverse = a[k][k];
-        let mut fine = true;
+    let mut size = *size;
+    if real != u8::MAX {
+        // Where there is no point, a block that no exchange and no breakdown comes from.
         for l in 0..LANES {
-            inverse[l] = if real >> l & 1 == 1 { inverse[l] } else { 1.0 };
-            fine &= real >> l & 1 == 0 || form::good(task.form.kind, inverse[l], size[k][l]);
-        }
-        if !fine {
-            // The others go on: what they are decides which of several bad rows is the first.
-            bad |= report(task, step, k, &inverse, &size[k], D);
-        }
-        for l in 0..LANES {
-            inverse[l] = 1.0 / inverse[l];
-        }
-        a[k][k] = [1.0; LANES];
-        for c in 0..D {
-            for l in 0..LANES {
-                a[c][k][l] *= inverse[l];
-            }
-        }
-        for r in 0..D {
-            if r == k {
-                continue;
-            }
-            let times = a[k][r];
-            a[k][r] = [0.0; LANES];
-            for c in 0..D {
-                for l in 0..LANES {
-                    a[c][r][l] -= times[l] * a[c][k][l];
+            if real >> l & 1 == 0 {
+                size[l] = 1.0;
+                for r in 0..D {
+                    for c in 0..D {
+                        blocks[r][c][l] = if r == c { 1.0 } else { 0.0 };
+                    }
                 }
             }
         }
     }
+    let inverses = match task.form.kind {
+        Kind::Cholesky => invert_definite(&blocks, &size),
+        Kind::Lu => invert_general(&blocks, &size),
+    };
     for c in 0..D {
         for r in 0..D {
+            let inverse = &inverses.blocks[r][c];
             // SAFETY: the places of this step.
-            unsafe { L::store(to.add((c * D + r) * LANES), L::keep(real, L::load(a[c][r].as_ptr()))) };
+            unsafe { L::store(to.add((c * D + r) * LANES), L::keep(real, L::load(inverse.as_ptr()))) };
         }
     }
-    if bad != 0 {
-        leave_pivots::<D>(&pivots, bad, to);
-    }
-}
-
-/// Leaves the pivots of bad lanes in the place of their inverses: those that unknown after unknown would have met.
-#[cold]
-fn leave_pivots<const D: usize>(block: &[[[f64; LANES]; D]; D], bad: u8, to: *mut f64) {
-    for l in (0..LANES).filter(|l| bad >> l & 1 == 1) {
-        let mut a = [[0.0; D]; D];
-        for c in 0..D {
-            for r in 0..D {
-                a[c][r] = block[c][r][l];
-            }
-        }
-        for k in 0..D {
-            // SAFETY: the place of entry (k, k) of this step.
-            unsafe { *to.add((k * D + k) * LANES + l) = a[k][k] };
-            for r in k + 1..D {
-                let times = a[k][r] / a[k][k];
-                for c in k + 1..D {
-                    a[c][r] -= times * a[c][k];
-                }
-            }
-        }
+    if let Some(breakdowns) = &inverses.breakdowns {
+        // SAFETY: as above.
+        unsafe { report(task, step, breakdowns, D, to) };
     }
 }
 
-/// Notes the smallest row with a bad pivot; the lanes that have one.
+/// Notes the smallest row with a bad pivot, and leaves the pivots.
+///
+/// # Safety
+/// `to` is the place of this step, with room for its blocks.
 #[cold]
-fn report<C, E>(
+unsafe fn report<C, E>(
     task: &Task<'_, C, E>,
     step: usize,
-    k: usize,
-    pivot: &[f64; LANES],
-    size: &[f64; LANES],
+    breakdowns: &[Option<Breakdown>; LANES],
     dof: usize,
-) -> u8 {
-    let mut lanes = 0;
+    to: *mut f64,
+) {
     for l in 0..LANES {
-        if let Some(point) = task.layout.point(step, l)
-            && !form::good(task.form.kind, pivot[l], size[l])
-        {
-            task.bad.report(task.layout.grid.number(point) * dof + k);
-            lanes |= 1 << l;
+        if let (Some(point), Some(breakdown)) = (task.layout.point(step, l), breakdowns[l]) {
+            task.bad.report(task.layout.grid.number(point) * dof + breakdown.step);
+            for entry in 0..dof * dof {
+                let pivot = if entry == breakdown.step * (dof + 1) { breakdown.pivot } else { 0.0 };
+                // SAFETY: an entry of lane l of this step.
+                unsafe { *to.add(entry * LANES + l) = pivot };
+            }
         }
     }
-    lanes
 }

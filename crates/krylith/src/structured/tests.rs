@@ -1,6 +1,8 @@
 //! Stencil matrices and their factors against compressed rows.
 
 use super::*;
+use crate::block::{BlockKind, BlockMatrix, BlockPreconditioner, BlockRecipe};
+use crate::error::SetupError;
 use crate::krylov::{EisenstatCg, System};
 use crate::matrix::Csr;
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
@@ -319,6 +321,85 @@ fn of_several_bad_pivots_the_smallest_row_is_found() {
             f.refactor(&space, &a).unwrap();
         }
     }
+}
+
+/// A block factor of the same matrix, or its error.
+fn in_blocks(csr: &Csr<f64>, dof: usize, kind: BlockKind) -> Result<BlockPreconditioner, SetupError> {
+    let space = Threads::new(2);
+    let a = BlockMatrix::new(&space, csr, dof).unwrap();
+    let mut m = BlockPreconditioner::new(&space, &a, &BlockRecipe::new(kind)).unwrap();
+    m.refactor(&space, &a).map(|()| m)
+}
+
+/// The rows of each point in another order: large entries stand beside the diagonal, and the first entry of each block is zero.
+fn exchanged(csr: &Csr<f64>, dof: usize) -> Csr<f64> {
+    let mut values = csr.values().to_vec();
+    for row in 0..csr.nrows() {
+        let from = row / dof * dof + (row + 1) % dof;
+        values[csr.pattern().row_range(row)].copy_from_slice(csr.row(from).1);
+        if row % dof == 0 {
+            values[csr.pattern().find(row, row).unwrap()] = 0.0;
+        }
+    }
+    Csr::with_pattern(csr.pattern().clone(), values).unwrap()
+}
+
+/// ILU(0) exchanges rows within a point as it does within a block.
+#[test]
+fn zeros_on_the_diagonal_of_blocks_are_passed_as_in_blocks() {
+    let space = Threads::new(2);
+    for (grid, stencil) in grids().into_iter().flat_map(|g| stencils().into_iter().map(move |s| (g, s))) {
+        for dof in [2, 3, 5] {
+            let csr = exchanged(&matrix(grid, &stencil, dof, false, everything), dof);
+            let m = in_blocks(&csr, dof, BlockKind::Ilu0).unwrap();
+            let (x, mut expected) = (vector(csr.nrows()), vec![0.0; csr.nrows()]);
+            m.apply(&space, &x, &mut expected, &mut m.scratch(&space).unwrap()).unwrap();
+            let found = on_grid::<f64>((grid, &stencil, dof), &csr, Form::LU, 0, &x);
+            close(&found, &expected, &format!("{grid} {stencil} {dof}"), 1e-12);
+        }
+    }
+}
+
+/// Blocks that cannot be inverted are the same on the grid and in blocks, with the same pivot, and a later shift forgets them.
+#[test]
+fn bad_blocks_are_those_of_the_block_factor() {
+    let (grid, stencil) = (Grid::new(&[20, 17, 9]).unwrap(), Stencil::star(3, 1).unwrap());
+    let alone = [1234, 77, 900];
+    // The blocks of these points: singular after an exchange, nearly singular, not definite, zero.
+    let bad: [fn(usize, usize) -> f64; 4] = [
+        |r, c| [[0.0, 2.0, 4.0], [1.0, 0.0, 0.0], [0.0, 1.0, 2.0]][r][c],
+        |r, c| [[1.0, 1.0, 0.0], [1.0, 1.0 + 1e-15, 0.0], [0.0, 0.0, 1.0]][r][c],
+        |r, c| if r == c { 1.0 } else { 2.0 },
+        |_, _| 0.0,
+    ];
+    let mut rows = Vec::new();
+    for (which, block) in bad.into_iter().enumerate() {
+        for (form, kind) in [(Form::LU, BlockKind::Ilu0), (Form::CHOLESKY, BlockKind::Ic0)] {
+            let symmetric = form.kind == Kind::Cholesky;
+            let keep = |i: usize, j: usize| !alone.contains(&i) && !alone.contains(&j);
+            let mut csr = matrix(grid, &stencil, 3, symmetric, keep);
+            for (row, column) in
+                alone.iter().flat_map(|&p| (0..9).map(move |k| (3 * p + k / 3, 3 * p + k % 3)))
+            {
+                let k = csr.pattern().find(row, column).unwrap();
+                csr.values_mut()[k] = block(row % 3, column % 3);
+            }
+            let expected = in_blocks(&csr, 3, kind).map(|_| ());
+            for threads in [1, 2, 4] {
+                let space = Threads::new(threads);
+                let a = StencilMatrix::from_csr(&space, grid, &stencil, 3, &csr).unwrap();
+                let mut f = StencilFactor::<f64>::new(&a, form, 0, threads).unwrap();
+                assert_eq!(f.refactor(&space, &a), expected, "{which} {kind:?}");
+                f.set_shift(10.0);
+                f.refactor(&space, &a).unwrap();
+            }
+            rows.push(expected.err().map(|error| match error {
+                SetupError::BadPivot { row, .. } => row - 3 * 77,
+                other => panic!("{other}"),
+            }));
+        }
+    }
+    assert_eq!(rows, [Some(2), Some(0), Some(0), Some(0), None, Some(1), Some(0), Some(0)]);
 }
 
 /// The table at the head of the module.
