@@ -40,7 +40,7 @@ const SYSTEMS: [(&str, &str); 14] = [
     ("indefinite", "bicgstab"),
 ];
 
-const PRECONDITIONERS: [&str; 20] = [
+const PRECONDITIONERS: [&str; 22] = [
     "auto",
     "none",
     "jacobi",
@@ -61,6 +61,8 @@ const PRECONDITIONERS: [&str; 20] = [
     "bic0",
     "bilu0",
     "bilu0(2)",
+    "bdic",
+    "bdilu",
 ];
 
 const THREADS: [usize; 3] = [1, 2, 3];

@@ -68,7 +68,8 @@ pub struct Solve {
 
     /// auto, none, jacobi, or an incomplete factor: ic0 ic(K) mic0 mic(K,OMEGA) dic ilu0 ilu(K) milu0 milu(K,OMEGA)
     /// milu-columns(K,OMEGA) dilu ict(TOL) ilut(P,TOL) ilut-saad(P,TOL) ilut-fill(FACTOR,TOL), and with column pivoting
-    /// ilutp(P,TOL) ilutp-saad(P,TOL) ilutp-fill(FACTOR,TOL); for matrices of dense blocks bjacobi bic0 bilu0, or bic0(B)
+    /// ilutp(P,TOL) ilutp-saad(P,TOL) ilutp-fill(FACTOR,TOL); for matrices of dense blocks bjacobi bic0 bilu0 bdic
+    /// bdilu, or bic0(B)
     #[arg(long, default_value = "auto")]
     pub precond: Preconditioning,
 

@@ -166,7 +166,12 @@ impl Preconditioning {
         use Preconditioning as P;
         !matches!(
             self,
-            P::Auto | P::Ilu(_) | P::Milu(..) | P::Dilu | P::Ilut(_) | P::Block(BlockKind::Ilu0, _)
+            P::Auto
+                | P::Ilu(_)
+                | P::Milu(..)
+                | P::Dilu
+                | P::Ilut(_)
+                | P::Block(BlockKind::Ilu0 | BlockKind::Dilu, _)
         )
     }
 
@@ -241,7 +246,8 @@ impl Display for Method {
 const KNOWN: &str = "auto, none, jacobi, ic0, ic(K), mic0, mic(K), mic(K,OMEGA), dic, ilu0, ilu(K), milu0, milu(K), \
                      milu(K,OMEGA), milu0-columns, milu-columns(K), milu-columns(K,OMEGA), dilu, ict(TOL), \
                      ilut(P,TOL), ilutp(P,TOL), ilut-saad(P,TOL), ilutp-saad(P,TOL), ilut-fill(FACTOR,TOL), \
-                     ilutp-fill(FACTOR,TOL), bjacobi, bjacobi(B), bic0, bic0(B), bilu0, bilu0(B)";
+                     ilutp-fill(FACTOR,TOL), bjacobi, bjacobi(B), bic0, bic0(B), bilu0, bilu0(B), bdic, \
+                     bdic(B), bdilu, bdilu(B)";
 
 impl FromStr for Preconditioning {
     type Err = UnknownName;
@@ -286,6 +292,8 @@ fn parse(text: &str) -> Option<Preconditioning> {
         ("bjacobi", 0 | 1) => P::Block(BlockKind::Jacobi, block()?),
         ("bic0", 0 | 1) => P::Block(BlockKind::Ic0, block()?),
         ("bilu0", 0 | 1) => P::Block(BlockKind::Ilu0, block()?),
+        ("bdic", 0 | 1) => P::Block(BlockKind::Dic, block()?),
+        ("bdilu", 0 | 1) => P::Block(BlockKind::Dilu, block()?),
         ("ict", 1) => P::Ict(positive(numbers[0])?),
         (name, 2) => {
             let (name, pivoting) = match name.strip_prefix("ilutp") {
@@ -328,6 +336,8 @@ impl Display for Preconditioning {
                     BlockKind::Jacobi => "bjacobi",
                     BlockKind::Ic0 => "bic0",
                     BlockKind::Ilu0 => "bilu0",
+                    BlockKind::Dic => "bdic",
+                    BlockKind::Dilu => "bdilu",
                 })?;
                 size.map_or(Ok(()), |size| write!(f, "({size})"))
             }
@@ -377,6 +387,13 @@ mod tests {
             "milu-columns(3)",
             "milu-columns(0,0.5)",
             "dilu",
+            "bjacobi",
+            "bic0(3)",
+            "bilu0",
+            "bdic",
+            "bdic(2)",
+            "bdilu",
+            "bdilu(8)",
         ];
         for name in names {
             assert_eq!(name.parse::<Preconditioning>().unwrap().to_string(), name);
@@ -397,6 +414,8 @@ mod tests {
             "ilut(1)",
             "ilut-fill(0.5,0)",
             "ilut(1,inf)",
+            "bdic(0)",
+            "bdilu(9)",
         ] {
             assert!(wrong.parse::<Preconditioning>().is_err(), "{wrong}");
         }

@@ -40,11 +40,11 @@ fn allocations(work: impl FnOnce()) -> usize {
 fn nothing_is_allocated_after_the_analysis() {
     let matrix = "elasticity3d:10".parse::<Problem>().unwrap().generate().unwrap();
     for schedule in [Schedule::Levels, Schedule::PointToPoint] {
-        for kind in [BlockKind::Jacobi, BlockKind::Ic0, BlockKind::Ilu0] {
+        for kind in [BlockKind::Jacobi, BlockKind::Ic0, BlockKind::Ilu0, BlockKind::Dic, BlockKind::Dilu] {
             let space = Threads::new(2);
             let (x, mut y) = (vec![1.0; matrix.nrows()], space.zeros(&matrix.nrows()).unwrap());
             let mut a = BlockMatrix::new(&space, &matrix, 3).unwrap();
-            let recipe = BlockRecipe { kind, schedule, shift: 1.0 };
+            let recipe = BlockRecipe { kind, schedule, shift: 10.0 };
             let mut m = BlockPreconditioner::new(&space, &a, &recipe).unwrap();
             let mut scratch = m.scratch(&space).unwrap();
             let count = allocations(|| {

@@ -67,7 +67,7 @@ fn sequences() {
             &general,
             &["ilu(1)", "milu0", "milu0-columns", "dilu", "ilut(5,0.01)", "ilutp(5,0.01)"],
         ),
-        (Method::Cg, &solid, &["bic0", "bjacobi"]),
+        (Method::Cg, &solid, &["bic0", "bdic", "bjacobi"]),
     ];
     for (method, a, names) in cases {
         for name in names {

@@ -44,8 +44,11 @@ fn members() -> Vec<(&'static str, Method, Csr<f64>)> {
     let symmetric = SYMMETRIC.iter().map(|&name| (name, Method::Cg, spd.clone()));
     let general = GENERAL.iter().map(|&name| (name, Method::Gmres(30), general.clone()));
     let solid = problem("elasticity3d:3");
-    let blocks = ["bjacobi", "bic0", "bic0(1)", "bic0(3)"].map(|name| (name, Method::Cg, solid.clone()));
-    let general_blocks = ["bilu0", "bilu0(3)"].map(|name| (name, Method::Gmres(30), solid.clone()));
+    let blocks = ["bjacobi", "bic0", "bic0(1)", "bic0(3)", "bdic", "bdic(1)", "bdic(3)"]
+        .map(|name| (name, Method::Cg, solid.clone()));
+    let flow = problem("euler3d:4");
+    let general_blocks = [("bilu0", &solid), ("bilu0(3)", &solid), ("bdilu", &flow), ("bdilu(5)", &flow)]
+        .map(|(name, a)| (name, Method::Gmres(30), a.clone()));
     symmetric.chain(general).chain(blocks).chain(general_blocks).collect()
 }
 
@@ -82,7 +85,18 @@ fn every_member_has_the_same_bits_on_any_number_of_threads() {
 fn every_method_runs_with_the_preconditioner_that_was_asked_for() {
     let a = problem("elasticity3d:2");
     let b = right_hand_side(a.nrows());
-    let blocks = ["bjacobi", "bjacobi(3)", "bic0", "bic0(1)", "bic0(3)", "bilu0", "bilu0(3)"];
+    let blocks = [
+        "bjacobi",
+        "bjacobi(3)",
+        "bic0",
+        "bic0(1)",
+        "bic0(3)",
+        "bilu0",
+        "bilu0(3)",
+        "bdic",
+        "bdic(1)",
+        "bdilu(3)",
+    ];
     let methods =
         [Method::Auto, Method::Cg, Method::BiCgStab, Method::Gmres(9), Method::Fgmres(9), Method::Minres];
     for name in SYMMETRIC.iter().chain(&GENERAL).chain(&blocks).chain(&["none"]) {

@@ -7,7 +7,8 @@ use krylith::gallery::Problem;
 use krylith::solver::{Layout, Match, Method, Preconditioning};
 use krylith::{Csr, Report, Solver};
 
-const SYMMETRIC: [&str; 7] = ["ic0", "ic(1)", "mic0", "dic", "ict(0.001)", "bic0(1)", "bic0(2)"];
+const SYMMETRIC: [&str; 9] =
+    ["ic0", "ic(1)", "mic0", "dic", "ict(0.001)", "bic0(1)", "bic0(2)", "bdic(1)", "bdic(2)"];
 const LAYOUTS: [Layout; 3] = [Layout::Auto, Layout::Slices, Layout::Rows];
 
 fn problem(name: &str) -> Csr<f64> {
@@ -66,7 +67,7 @@ fn a_diagonal_of_zero_is_shifted_alike_in_every_layout() {
     let mut a = problem("poisson3d:20");
     a.values_mut().iter_mut().for_each(|v| *v *= 1e-6);
     set_diagonal(&mut a, 0, 0.0);
-    for name in ["ic0", "ic(1)", "dic", "bic0(1)"] {
+    for name in ["ic0", "ic(1)", "dic", "bic0(1)", "bdic(1)"] {
         let reports = LAYOUTS.map(|layout| solve(&a, name, Method::Minres, layout));
         for (report, layout) in reports.iter().zip(LAYOUTS) {
             assert_eq!(report.preconditioner, name, "{layout:?}");
@@ -84,28 +85,30 @@ fn a_diagonal_of_zero_is_shifted_alike_in_every_layout() {
     assert!(report.layout.starts_with("rows by wavefront in slices"), "{}", report.layout);
 }
 
-/// Block ILU(0) of blocks of one row is ILU(0), with the same shift.
+/// Block ILU(0) and DILU of blocks of one row are ILU(0) and DILU, with the same shift.
 #[test]
 fn a_diagonal_of_zero_is_shifted_by_block_ilu() {
     let mut a = problem("convection3d:6");
     for row in [0, 3, 100] {
         set_diagonal(&mut a, row, 0.0);
     }
-    let expected = solve(&a, "ilu0", Method::Gmres(60), Layout::Rows);
-    assert!(expected.shift > 0.0 && expected.preconditioner == "ilu0");
-    for name in ["bilu0(1)", "bilu0(2)"] {
-        let report = solve(&a, name, Method::Gmres(60), Layout::Auto);
-        assert_eq!(report.preconditioner, name, "{:?}", report.recovery);
-        if name == "bilu0(1)" {
-            assert!((report.shift - expected.shift).abs() <= 1e-12 * expected.shift, "{}", report.shift);
-            assert!(report.iterations.abs_diff(expected.iterations) <= 1);
+    for (scalar, names) in [("ilu0", ["bilu0(1)", "bilu0(2)"]), ("dilu", ["bdilu(1)", "bdilu(2)"])] {
+        let expected = solve(&a, scalar, Method::Gmres(60), Layout::Rows);
+        assert!(expected.shift > 0.0 && expected.preconditioner == scalar);
+        for name in names {
+            let report = solve(&a, name, Method::Gmres(60), Layout::Auto);
+            assert_eq!(report.preconditioner, name, "{:?}", report.recovery);
+            if name.ends_with("(1)") {
+                assert!((report.shift - expected.shift).abs() <= 1e-12 * expected.shift, "{}", report.shift);
+                assert!(report.iterations.abs_diff(expected.iterations) <= 1);
+            }
         }
     }
     // A diagonal block of zeros: blocks of two rows break down as well.
     let a =
         Csr::from_triplets(4, 4, &[0, 0, 1, 2, 2, 3], &[0, 2, 3, 0, 2, 1], &[0.0, 1.0, 1.0, 1.0, 0.0, 1.0])
             .unwrap();
-    for name in ["bilu0(2)", "bjacobi(2)"] {
+    for name in ["bilu0(2)", "bdilu(2)", "bjacobi(2)"] {
         let report = solve(&a, name, Method::Gmres(4), Layout::Auto);
         assert_eq!(report.preconditioner, name, "{:?}", report.recovery);
         assert!(report.shift > 0.0);

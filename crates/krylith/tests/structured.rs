@@ -29,7 +29,7 @@ fn iterations_are_those_without_the_grid() {
         ("jump3d:24", &["auto", "ic0", "ic(1)", "mic(0,0.9)", "mic(1,0.9)"]),
         ("apache:40x30x9", &["auto", "ic0"]),
         ("navierstokes3d:48x16x8", &["ilu0", "bilu0"]),
-        ("euler3d:24", &["ilu0", "bilu0"]),
+        ("euler3d:24", &["ilu0", "bilu0", "bdilu"]),
         ("cahnhilliard3d:64x32x6", &["ilu0", "bilu0"]),
     ];
     for (name, preconditioners) in cases {
@@ -130,6 +130,24 @@ fn bad_pivots_are_shifted() {
     assert!(reports[0].shift > 0.0);
     assert_eq!(reports[0].shift, reports[1].shift);
     assert_eq!(reports[0].recovery[0].row, reports[1].recovery[0].row);
+}
+
+/// Scalar DIC and DILU update numbers, not blocks: where a point has several unknowns they are not those of the grid's blocks, and the
+/// layout does not change the preconditioner.
+#[test]
+fn scalar_diagonal_factors_of_several_unknowns_are_not_taken_on_the_grid() {
+    let a = problem("euler3d:24");
+    let run = |name: &str, layout| {
+        let solver = Solver::new().threads(2).rtol(1e-7).preconditioner(name.parse().unwrap());
+        solve(&solver.layout(layout), &a).1
+    };
+    let [scalar, slices, rows] = [Layout::Auto, Layout::Slices, Layout::Rows].map(|l| run("dilu", l));
+    assert!(!scalar.layout.starts_with("structured"), "{}", scalar.layout);
+    assert!(scalar.iterations.abs_diff(rows.iterations) <= 1 && slices.iterations == scalar.iterations);
+    assert_eq!(scalar.preconditioner_nnz, rows.preconditioner_nnz);
+    let block = run("bdilu", Layout::Auto);
+    assert!(block.layout.starts_with("structured"), "{}", block.layout);
+    assert!(2 * block.iterations < scalar.iterations, "{} {}", block.iterations, scalar.iterations);
 }
 
 /// Blocks are stored in `f64` whatever is asked for: by blocks as without the grid, not an error.

@@ -206,6 +206,10 @@ pub const AXES: [Axis; 21] = [
             ("bic0(B)", 1),
             ("bilu0", 1),
             ("bilu0(B)", 1),
+            ("bdic", 1),
+            ("bdic(B)", 1),
+            ("bdilu", 1),
+            ("bdilu(B)", 1),
         ],
     },
     Axis {

@@ -1,24 +1,28 @@
-//! Block Jacobi, block IC(0) and block ILU(0): M = (I + L) D (I + U) with the block pattern of A, equal to A on that pattern.
+//! Block Jacobi, and block IC(0), ILU(0), DIC and DILU: M = (I + L) D (I + U) with the block pattern of A. That of IC(0) and ILU(0)
+//! equals A on that pattern. DIC and DILU update the diagonal blocks alone, so that L D and D U stay the blocks of A:
+//!
+//!   M = (D + A_lower) D⁻¹ (D + A_upper);   Dᵢ = Aᵢᵢ − Σ Aᵢₖ Dₖ⁻¹ Aₖᵢ (k < i)
 //!
 //!   forward:  zᵢ = xᵢ − Σ Lᵢⱼ zⱼ (j < i);   backward:  zᵢ = Dᵢ⁻¹ zᵢ − Σ Uᵢⱼ zⱼ (j > i), in place
 //!
 //! The formulas are those of `precond`, a block in the place of a number; row i needs the block rows of its lower pattern, and
-//! factorization runs along the plan of the forward sweep. D⁻¹ is stored. IC(0) reads the lower blocks of A and the lower triangle
-//! of its diagonal blocks; U = Lᵀ is copied, and D⁻¹ is symmetric to the bit, so M is. ILU(0) exchanges rows within a diagonal
-//! block where a pivot asks for it. Jacobi is the factor without L and U.
+//! factorization runs along the plan of the forward sweep. D⁻¹ is stored. IC(0) and DIC read the lower blocks of A and the lower
+//! triangle of its diagonal blocks; U = Lᵀ is copied, and D⁻¹ is symmetric to the bit, so M is. The others exchange rows within a
+//! diagonal block where a pivot asks for it. Jacobi is the factor without L and U.
 //!
-//! Where all blocks are full these are the scalar factors up to rounding; the module's head says why.
+//! Where all blocks are full IC(0) and ILU(0) are the scalar factors up to rounding; the module's head says why. DIC and DILU
+//! are not: they keep whole blocks where the scalar ones keep a diagonal.
 //!
 //! Before a factorization the entries on the (scalar) diagonal of A are enlarged by a multiple of the size of their rows, as those of
 //! scalar factors are (see `precond::form`): a large enough shift lets a factor of any matrix exist.
 //!
-//! Breakdown: a diagonal block that is not positive definite (IC(0)), or singular (the others). It is told by the scalar row at
+//! Breakdown: a diagonal block that is not positive definite (IC(0), DIC), or singular (the others). It is told by the scalar row at
 //! which the elimination within the block stops and the pivot there; the smallest such row on any plan, because nothing before
 //! it is bad. Where a block is singular this row is that of the step, whatever rows were exchanged before.
 //!
 //! Bytes of an application: 8 B² + 4 a block of L and U; 8 B + 16 / B a row for D⁻¹ and pointers, and 32 for x and z.
 //! References: Meijerink & van der Vorst 1977, doi:10.1090/S0025-5718-1977-0438681-4; Manteuffel 1980,
-//! doi:10.1090/S0025-5718-1980-0559197-0, for the shift; Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 10.3 and 12.6.
+//! doi:10.1090/S0025-5718-1980-0559197-0, for the shift; Pommerell & Fichtner 1994, doi:10.1137/0915032, for DILU; Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 10.3 and 12.6.
 #![allow(unsafe_code)]
 
 use super::kernels::{self, Making, View};
@@ -28,7 +32,7 @@ use crate::error::{BackendError, MatrixError, SetupError};
 use crate::huge;
 use crate::matrix::{Pattern, Triangle};
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
-use crate::precond::{FirstBadPivot, Kind, require_pattern};
+use crate::precond::{FirstBadPivot, Form, Kind, Update, require_pattern};
 use crate::schedule::{Plan, PlanScratch, Schedule};
 use crate::simd::SLACK;
 use crate::space::{Threads, require_same};
@@ -43,6 +47,23 @@ pub enum BlockKind {
     Ic0,
     /// Incomplete LU on the block pattern.
     Ilu0,
+    /// Incomplete Cholesky that updates the diagonal blocks only.
+    Dic,
+    /// Incomplete LU that updates the diagonal blocks only.
+    Dilu,
+}
+
+impl BlockKind {
+    /// The scalar factor that this one is with a block in the place of a number; `None` for the diagonal blocks alone.
+    pub(crate) fn form(self) -> Option<Form> {
+        match self {
+            BlockKind::Jacobi => None,
+            BlockKind::Ic0 => Some(Form::CHOLESKY),
+            BlockKind::Ilu0 => Some(Form::LU),
+            BlockKind::Dic => Some(Form { kind: Kind::Cholesky, update: Update::Diagonal }),
+            BlockKind::Dilu => Some(Form { kind: Kind::Lu, update: Update::Diagonal }),
+        }
+    }
 }
 
 /// The recipe of any of them.
@@ -122,17 +143,17 @@ fn strict(pattern: &Pattern, below: bool) -> Pattern {
 impl Triangles {
     fn new(pattern: &Arc<Pattern>, recipe: &BlockRecipe, threads: usize) -> Result<Self, MatrixError> {
         let n = pattern.nrows();
-        let (lower, upper) = match recipe.kind {
-            BlockKind::Jacobi => {
+        let (lower, upper) = match recipe.kind.form().map(|form| form.kind) {
+            None => {
                 let empty = || Pattern::trusted(n, n, vec![0; n + 1], Vec::new());
                 (empty(), empty())
             }
-            BlockKind::Ic0 => {
+            Some(Kind::Cholesky) => {
                 let lower = strict(pattern, true);
                 let upper = lower.transpose();
                 (lower, upper)
             }
-            BlockKind::Ilu0 => (strict(pattern, true), strict(pattern, false)),
+            Some(Kind::Lu) => (strict(pattern, true), strict(pattern, false)),
         };
         let down = Plan::new(&lower, Triangle::Lower, threads, recipe.schedule)?;
         let up = Plan::new(&upper, Triangle::Upper, threads, recipe.schedule)?;
@@ -196,7 +217,8 @@ impl<const B: usize> Preconditioner<Threads<f64>, Bsr<B>> for BlockFactor<B> {
         let t = &*self.triangles;
         require_pattern(&t.pattern, a.pattern())?;
         let run = t.down.begin(&mut self.refactoring);
-        let (kind, bad) = (self.kind, FirstBadPivot::default());
+        let (form, bad) = (self.kind.form(), FirstBadPivot::default());
+        let kind = form.map(|form| form.kind);
         let f = Making {
             a: a.view(),
             lower: &t.lower,
@@ -204,7 +226,7 @@ impl<const B: usize> Preconditioner<Threads<f64>, Bsr<B>> for BlockFactor<B> {
             l: self.lower.as_mut_ptr(),
             inverse: self.inverse.as_mut_ptr(),
             u: self.upper.as_mut_ptr(),
-            kind: if kind == BlockKind::Ic0 { Kind::Cholesky } else { Kind::Lu },
+            form: form.unwrap_or(Form::LU),
             shift: self.shift,
         };
         space.team().run(|member| {
@@ -213,16 +235,16 @@ impl<const B: usize> Preconditioner<Threads<f64>, Bsr<B>> for BlockFactor<B> {
                 // SAFETY: the plan calls each row once, after the rows of its lower pattern.
                 let result = unsafe {
                     match kind {
-                        BlockKind::Jacobi => kernels::invert::<B>(f, i),
-                        BlockKind::Ic0 => kernels::eliminate_ic::<B>(f, i),
-                        BlockKind::Ilu0 => kernels::eliminate_ilu::<B>(f, i),
+                        None => kernels::invert::<B>(f, i),
+                        Some(Kind::Cholesky) => kernels::eliminate_ic::<B>(f, i),
+                        Some(Kind::Lu) => kernels::eliminate_ilu::<B>(f, i),
                     }
                 };
                 if let Err(breakdown) = result {
                     bad.report(i * B + breakdown.step);
                 }
             });
-            if kind == BlockKind::Ic0 {
+            if kind == Some(Kind::Cholesky) {
                 member.barrier();
                 for j in member.part(t.upper.nrows(), 64) {
                     // SAFETY: every row of U has one member; L is finished since the barrier.
@@ -240,11 +262,11 @@ impl<const B: usize> BlockFactor<B> {
         self.kind
     }
 
-    /// Entries of L, D and U; for IC(0) of L and the lower triangle of D: what is stored twice is counted once.
+    /// Entries of L, D and U; for IC(0) and DIC of L and the lower triangle of D: what is stored twice is counted once.
     pub fn nnz(&self) -> usize {
         let (t, n) = (&self.triangles, self.triangles.lower.nrows());
         match self.kind {
-            BlockKind::Ic0 => t.lower.nnz() * B * B + n * B * (B + 1) / 2,
+            BlockKind::Ic0 | BlockKind::Dic => t.lower.nnz() * B * B + n * B * (B + 1) / 2,
             _ => (t.lower.nnz() + n + t.upper.nnz()) * B * B,
         }
     }

@@ -11,7 +11,7 @@
 
 use super::dense::{Blocks, Breakdown, Inverses, invert_definite, invert_general};
 use crate::matrix::Pattern;
-use crate::precond::form::{self, Kind};
+use crate::precond::form::{self, Form, Update};
 use crate::simd::{BlockRow, dispatch};
 use std::ops::Range;
 
@@ -38,7 +38,8 @@ pub(super) struct View<'a> {
     pub(super) values: *const f64,
 }
 
-/// A factor in the making. For IC(0) and ILU(0) `lower` holds the blocks of A before the diagonal, for ILU(0) `upper` those after it.
+/// A factor in the making. `lower` holds the blocks of A before the diagonal, and unless the factor is symmetric `upper` those after
+/// it; for block Jacobi both are empty.
 #[derive(Clone, Copy)]
 pub(super) struct Making<'a> {
     pub(super) a: View<'a>,
@@ -47,8 +48,8 @@ pub(super) struct Making<'a> {
     pub(super) l: *mut f64,
     pub(super) inverse: *mut f64,
     pub(super) u: *mut f64,
-    /// Cholesky for IC(0), LU for the others: how rows are measured and shifted.
-    pub(super) kind: Kind,
+    /// Its kind says how rows are measured and shifted, for block Jacobi as for LU.
+    pub(super) form: Form,
     /// Diagonal entries of A are enlarged by this multiple of the size of their rows.
     pub(super) shift: f64,
 }
@@ -69,9 +70,9 @@ kernels! {
     unsafe fn scale = scale_with(inverse: *const f64, rows: Range<usize>, x: *const f64, z: *mut f64);
     /// Block i of D⁻¹ of block Jacobi; breakdowns as below.
     unsafe fn invert = invert_with(f: &Making<'_>, i: usize) -> Result<(), Breakdown>;
-    /// Row i of L and of D⁻¹ of block IC(0). After a breakdown the pivot stands in its place on the diagonal of D⁻¹.
+    /// Row i of L and of D⁻¹ of block IC(0) or DIC. After a breakdown the pivot stands in its place on the diagonal of D⁻¹.
     unsafe fn eliminate_ic = eliminate_ic_with(f: &Making<'_>, i: usize) -> Result<(), Breakdown>;
-    /// Row i of L, D⁻¹ and U of block ILU(0); breakdowns as above.
+    /// Row i of L, D⁻¹ and U of block ILU(0) or DILU; breakdowns as above.
     unsafe fn eliminate_ilu = eliminate_ilu_with(f: &Making<'_>, i: usize) -> Result<(), Breakdown>;
 }
 
@@ -261,8 +262,8 @@ unsafe fn diagonal<L: BlockRow, const B: usize>(f: &Making<'_>, i: usize) -> [L:
         }
         if f.shift != 0.0 {
             // SAFETY: row i of A stands there.
-            let size = form::size(f.kind, block[r][r], unsafe { largest_in_row::<B>(f, i, r) });
-            block[r][r] = form::shifted(f.kind, block[r][r], f.shift, size);
+            let size = form::size(f.form.kind, block[r][r], unsafe { largest_in_row::<B>(f, i, r) });
+            block[r][r] = form::shifted(f.form.kind, block[r][r], f.shift, size);
         }
     }
     // SAFETY: a block.
@@ -355,18 +356,21 @@ pub(super) unsafe fn mirror<const B: usize>(f: &Making<'_>, j: usize) {
 /// Row i from the first down, with Wₖ = Lᵢₖ Dₖ. The places of row i of L hold Wᵀ until the row is finished, so that all
 /// products are of blocks by rows:
 ///   Wₖᵀ = Aᵢₖᵀ − Σ Lₖₘ Wₘᵀ (m < k in both rows);  Lᵢₖᵀ = Dₖ⁻¹ Wₖᵀ;  Dᵢ = Aᵢᵢ − Σ Wₖ Lᵢₖᵀ
+/// Where only diagonal blocks are updated, Wₖ stays that of A.
 #[inline(always)]
 unsafe fn eliminate_ic_with<L: BlockRow, const B: usize>(f: &Making<'_>, i: usize) -> Result<(), Breakdown> {
     let (columns, start) = (f.lower.row(i), f.lower.row_ptr()[i]);
     let w = |k: usize| f.l.wrapping_add((start + k) * B * B);
     let given = f.a.values.wrapping_add(f.a.pattern.row_ptr()[i] * B * B);
+    let diagonal_only = f.form.update == Update::Diagonal;
     for k in 0..columns.len() {
         let row = columns[k] as usize;
+        let subtracted = if diagonal_only { 0..0 } else { f.lower.row_range(row) };
         // SAFETY: row k of L is finished; the places of row i are this caller's.
         unsafe {
             let mut c = load_block::<L, B>(address(&transposed::<B>(given.add(k * B * B))));
             let mut m = 0;
-            for (place, &j) in f.lower.row_range(row).zip(f.lower.row(row)) {
+            for (place, &j) in subtracted.zip(f.lower.row(row)) {
                 // Ends at k at the latest: j < columns[k].
                 while columns[m] < j {
                     m += 1;
@@ -395,11 +399,13 @@ unsafe fn eliminate_ic_with<L: BlockRow, const B: usize>(f: &Making<'_>, i: usiz
 
 /// Row i from the first down; W holds the row of A and is eliminated from left to right:
 ///   for k < i:  Lᵢₖ = Wₖ Dₖ⁻¹;  Wⱼ −= Wₖ Uₖⱼ for j > k in both patterns;  Dᵢ = Wᵢ;  Uᵢⱼ = Dᵢ⁻¹ Wⱼ
+/// Where only diagonal blocks are updated, j is i alone.
 #[inline(always)]
 unsafe fn eliminate_ilu_with<L: BlockRow, const B: usize>(f: &Making<'_>, i: usize) -> Result<(), Breakdown> {
     let (l_columns, u_columns) = (f.lower.row(i), f.upper.row(i));
     let l = f.l.wrapping_add(f.lower.row_ptr()[i] * B * B);
     let u = f.u.wrapping_add(f.upper.row_ptr()[i] * B * B);
+    let diagonal_only = f.form.update == Update::Diagonal;
     let given = f.a.values.wrapping_add(f.a.pattern.row_ptr()[i] * B * B);
     // SAFETY: the places of row i are this caller's; the rows of its lower pattern are finished.
     unsafe {
@@ -414,6 +420,9 @@ unsafe fn eliminate_ilu_with<L: BlockRow, const B: usize>(f: &Making<'_>, i: usi
                 let above = f.u.add(place * B * B).cast_const();
                 if j as usize == i {
                     pivot = minus_product::<L, B>(pivot, w, above);
+                    continue;
+                }
+                if diagonal_only {
                     continue;
                 }
                 let (columns, at, to) =
@@ -440,8 +449,9 @@ unsafe fn eliminate_ilu_with<L: BlockRow, const B: usize>(f: &Making<'_>, i: usi
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
-    use crate::block::tests::blocky;
+    use crate::block::tests::{KINDS, blocky};
     use crate::block::{BlockKind, BlockRecipe, Bsr};
+    use crate::precond::Kind;
     use crate::simd::{Avx2, Avx2Half, Avx512, Plain, SLACK};
     use crate::space::Threads;
 
@@ -466,20 +476,21 @@ mod tests {
             l: l.as_mut_ptr(),
             inverse: inverse.as_mut_ptr(),
             u: u.as_mut_ptr(),
-            kind: if kind == BlockKind::Ic0 { Kind::Cholesky } else { Kind::Lu },
+            form: kind.form().unwrap_or(Form::LU),
             shift: 0.25,
         };
+        let factored = kind.form().map(|form| form.kind);
         // SAFETY: all rows in order; vectors and values of the pattern's lengths.
         unsafe {
             for i in 0..rows {
-                match kind {
-                    BlockKind::Jacobi => invert_with::<L, B>(&f, i),
-                    BlockKind::Ic0 => eliminate_ic_with::<L, B>(&f, i),
-                    BlockKind::Ilu0 => eliminate_ilu_with::<L, B>(&f, i),
+                match factored {
+                    None => invert_with::<L, B>(&f, i),
+                    Some(Kind::Cholesky) => eliminate_ic_with::<L, B>(&f, i),
+                    Some(Kind::Lu) => eliminate_ilu_with::<L, B>(&f, i),
                 }
                 .unwrap();
             }
-            if kind == BlockKind::Ic0 {
+            if factored == Some(Kind::Cholesky) {
                 (0..rows).for_each(|j| mirror::<B>(&f, j));
             }
             let (lower, upper) = (View { pattern: lower, values: f.l }, View { pattern: upper, values: f.u });
@@ -492,7 +503,7 @@ mod tests {
     }
 
     fn same<const B: usize>() {
-        for kind in [BlockKind::Jacobi, BlockKind::Ic0, BlockKind::Ilu0] {
+        for kind in KINDS {
             // SAFETY: plain code runs anywhere, the others where they are detected.
             unsafe {
                 let expected = everything::<Plain, B>(kind);

@@ -11,7 +11,8 @@ use crate::schedule::Schedule;
 use crate::space::Threads;
 use crate::stop::{IterationLimit, Residual, StopReason};
 
-const KINDS: [BlockKind; 3] = [BlockKind::Jacobi, BlockKind::Ic0, BlockKind::Ilu0];
+pub(super) const KINDS: [BlockKind; 5] =
+    [BlockKind::Jacobi, BlockKind::Ic0, BlockKind::Ilu0, BlockKind::Dic, BlockKind::Dilu];
 
 pub(super) fn problem(name: &str) -> Csr<f64> {
     name.parse::<Problem>().unwrap().generate().unwrap()
@@ -171,6 +172,56 @@ fn factors_equal_the_matrix_on_its_block_pattern() {
     every_size!(equals_the_matrix);
 }
 
+/// M = (D + L) D⁻¹ (D + U) with the blocks of A beside the diagonal, where D comes from the recursion Dᵢ = Aᵢᵢ − Σ Aᵢₖ Dₖ⁻¹ Aₖᵢ.
+fn updates_the_diagonal_alone<const B: usize>() {
+    let (space, nodes) = (Threads::new(1), 30);
+    let symmetric = blocky(B, nodes, 4);
+    let mut general = symmetric.clone();
+    general.values_mut().iter_mut().enumerate().for_each(|(k, v)| *v += ((k * 13) as f64).sin());
+    for (a, kind) in [(symmetric, BlockKind::Dic), (general, BlockKind::Dilu)] {
+        let m = factor(&space, &Bsr::<B>::new(&space, &a).unwrap(), BlockRecipe::new(kind)).unwrap();
+        let block = |i: usize, j: usize| -> [[f64; B]; B] {
+            std::array::from_fn(|r| std::array::from_fn(|s| a.get(i * B + r, j * B + s)))
+        };
+        let product = |x: [[f64; B]; B], y: [[f64; B]; B]| -> [[f64; B]; B] {
+            std::array::from_fn(|r| std::array::from_fn(|s| (0..B).map(|k| x[r][k] * y[k][s]).sum()))
+        };
+        let (mut d, mut inverse) = (vec![], vec![]);
+        for i in 0..nodes {
+            let mut pivot = block(i, i);
+            for k in 0..i {
+                let update = product(product(block(i, k), inverse[k]), block(k, i));
+                (0..B * B).for_each(|e| pivot[e / B][e % B] -= update[e / B][e % B]);
+            }
+            d.push(pivot);
+            inverse.push(dense::invert_one::<B>(dense::invert_general, &pivot).unwrap());
+        }
+        // M x, the factors applied one after the other.
+        let x = wave(nodes * B);
+        let times = |b: [[f64; B]; B], x: &[f64], j: usize, r: usize| -> f64 {
+            (0..B).map(|s| b[r][s] * x[j * B + s]).sum()
+        };
+        let triangle = |x: &[f64], upper: bool| -> Vec<f64> {
+            (0..nodes * B)
+                .map(|row| {
+                    let (i, r) = (row / B, row % B);
+                    let others = if upper { i + 1..nodes } else { 0..i };
+                    times(d[i], x, i, r) + others.map(|j| times(block(i, j), x, j, r)).sum::<f64>()
+                })
+                .collect()
+        };
+        let y = triangle(&x, true);
+        let y: Vec<f64> = (0..nodes * B).map(|row| times(inverse[row / B], &y, row / B, row % B)).collect();
+        let error = largest_difference(&applied(&space, &m, &triangle(&y, false)), &x);
+        assert!(error < 1e-13, "B = {B}, {kind:?}: {error:e}");
+    }
+}
+
+#[test]
+fn dic_and_dilu_update_the_diagonal_alone() {
+    every_size!(updates_the_diagonal_alone);
+}
+
 #[test]
 fn blocks_of_one_are_the_scalar_factors() {
     let space = Threads::new(2);
@@ -178,22 +229,20 @@ fn blocks_of_one_are_the_scalar_factors() {
         (problem("poisson3d:9"), BlockKind::Ic0),
         (problem("convection3d:9"), BlockKind::Ilu0),
         (problem("convection3d:9"), BlockKind::Jacobi),
+        (problem("hpcg:9"), BlockKind::Dic),
+        (problem("convection3d:9"), BlockKind::Dilu),
     ] {
         let m = factor(&space, &Bsr::<1>::new(&space, &a).unwrap(), BlockRecipe::new(kind)).unwrap();
         let x = wave(a.nrows());
-        let expected = match kind {
-            BlockKind::Ic0 => {
-                let scalar = Incomplete::ic(0).analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
-                assert_eq!((scalar.parts().0.values(), scalar.parts().1), (m.parts().0, m.parts().1));
-                applied(&space, &scalar, &x)
-            }
-            BlockKind::Ilu0 => {
-                let scalar = Incomplete::ilu(0).analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
+        let expected = match kind.form() {
+            Some(form) => {
+                let scalar =
+                    Incomplete::new(form, 0).analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
                 assert_eq!((scalar.parts().0.values(), scalar.parts().1), (m.parts().0, m.parts().1));
                 assert_eq!(scalar.parts().2.values(), m.parts().2);
                 applied(&space, &scalar, &x)
             }
-            BlockKind::Jacobi => applied(
+            None => applied(
                 &space,
                 &Jacobi::default().analyze(&space, &a).unwrap().factor(&space, &a).unwrap(),
                 &x,
@@ -385,9 +434,9 @@ fn of_several_bad_blocks_the_smallest_row_is_told() {
 fn a_shift_multiplies_a_large_diagonal() {
     let space = Threads::new(2);
     let a = problem("elasticity2d:9");
-    let [shifted, a] = [shifted(&a, 0.25), a].map(|a| Bsr::<2>::new(&space, &a).unwrap());
+    let [shifted, a] = [shifted(&a, 4.0), a].map(|a| Bsr::<2>::new(&space, &a).unwrap());
     for kind in KINDS {
-        let m = factor(&space, &a, BlockRecipe { shift: 0.25, ..BlockRecipe::new(kind) }).unwrap();
+        let m = factor(&space, &a, BlockRecipe { shift: 4.0, ..BlockRecipe::new(kind) }).unwrap();
         let expected = factor(&space, &shifted, BlockRecipe::new(kind)).unwrap();
         assert_eq!(m.parts(), expected.parts(), "{kind:?}");
     }

@@ -1,18 +1,17 @@
 //! Systems on a structured grid that was found inside the matrix.
 //!
 //! Taken wherever the matrix is that of a grid and the factor one that `structured` has: the preconditioner is the same as by rows,
-//! up to rounding. Several unknowns a point need whole blocks, where the scalar factor and that of blocks are one; a block factor
-//! asked for by name takes them as they are.
+//! up to rounding. Several unknowns a point need whole blocks, where scalar IC(0) and ILU(0) and those of blocks are one; a block
+//! factor asked for by name takes them as they are. Scalar DIC and DILU are not those of blocks, and left to slices and rows.
 
 use super::{StencilFactor, StencilMatrix, Structure};
-use crate::block::BlockKind;
 use crate::choice::{Layout, Preconditioning};
 use crate::engine::{Matrices, PlacedEngine};
 use crate::error::{SetupError, SolveError};
 use crate::matrix::Pattern;
 use crate::operator::DynPreconditioner;
 use crate::placement::{Placed, Storage};
-use crate::precond::{Form, Kind, is_symmetric, require_diagonal};
+use crate::precond::{Form, Kind, Update, is_symmetric, require_diagonal};
 use crate::setup::{Attempt, Built, LayoutBuilder, Memory, SetupContext, SetupRecorder, SetupSummary};
 use crate::simd::Stored;
 use crate::space::Threads;
@@ -70,8 +69,7 @@ struct Wanted {
 impl Wanted {
     fn of(kind: Preconditioning) -> Option<Self> {
         let (form, level, blocks) = match kind {
-            Preconditioning::Block(BlockKind::Ic0, size) => (Form::CHOLESKY, 0, Some(size)),
-            Preconditioning::Block(BlockKind::Ilu0, size) => (Form::LU, 0, Some(size)),
+            Preconditioning::Block(block, size) => (block.form()?, 0, Some(size)),
             _ => {
                 let recipe = kind.incomplete()?;
                 (recipe.form, recipe.level, None)
@@ -104,7 +102,9 @@ impl GridCandidate {
         let whole = structure.fullness >= 1.0;
         let fits = match blocks {
             Some(size) => size.unwrap_or(dof) == dof && (dof > 1 || whole) && !narrow,
-            None if dof > 1 => whole && level == 0 && !narrow && form.omega() == 0.0,
+            None if dof > 1 => {
+                whole && level == 0 && !narrow && form.omega() == 0.0 && form.update != Update::Diagonal
+            }
             None => whole || level == 0,
         };
         // By rows these are errors.

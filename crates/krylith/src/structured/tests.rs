@@ -360,6 +360,26 @@ fn zeros_on_the_diagonal_of_blocks_are_passed_as_in_blocks() {
     }
 }
 
+/// With several unknowns a point every factor is that of the blocks.
+#[test]
+fn every_kind_of_block_factor_is_that_of_the_blocks() {
+    let (grid, space) = (Grid::new(&[21, 13, 6]).unwrap(), Threads::new(2));
+    for stencil in [Stencil::star(3, 1).unwrap(), Stencil::cube(3, 1).unwrap(), Stencil::star(3, 2).unwrap()]
+    {
+        for kind in [BlockKind::Ic0, BlockKind::Ilu0, BlockKind::Dic, BlockKind::Dilu] {
+            for dof in [2, 3, 5] {
+                let form = kind.form().unwrap();
+                let csr = matrix(grid, &stencil, dof, form.kind == Kind::Cholesky, everything);
+                let m = in_blocks(&csr, dof, kind).unwrap();
+                let (x, mut expected) = (vector(csr.nrows()), vec![0.0; csr.nrows()]);
+                m.apply(&space, &x, &mut expected, &mut m.scratch(&space).unwrap()).unwrap();
+                let found = on_grid::<f64>((grid, &stencil, dof), &csr, form, 0, &x);
+                close(&found, &expected, &format!("{stencil} {kind:?} {dof}"), 1e-13);
+            }
+        }
+    }
+}
+
 /// Blocks that cannot be inverted are the same on the grid and in blocks, with the same pivot, and a later shift forgets them.
 #[test]
 fn bad_blocks_are_those_of_the_block_factor() {
