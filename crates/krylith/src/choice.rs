@@ -1,7 +1,7 @@
 //! Methods and preconditioners by name: the one list that the command and other languages share.
 
 use crate::block::BlockKind;
-use crate::precond::{Incomplete, Sums};
+use crate::precond::{Incomplete, Kind, Sums};
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
 use thiserror::Error;
@@ -173,6 +173,16 @@ impl Preconditioning {
                 | P::Ilut(_)
                 | P::Block(BlockKind::Ilu0 | BlockKind::Dilu, _)
         )
+    }
+
+    /// An incomplete Cholesky factor, which needs a symmetric pattern.
+    pub(super) fn is_cholesky(self) -> bool {
+        let form = match self {
+            Preconditioning::Ict(_) => return true,
+            Preconditioning::Block(block, _) => block.form(),
+            other => other.incomplete().map(|recipe| recipe.form),
+        };
+        form.is_some_and(|form| form.kind == Kind::Cholesky)
     }
 
     /// One with half of the levels of fill, or none of it.

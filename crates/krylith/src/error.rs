@@ -184,8 +184,11 @@ pub enum SetupError {
         /// The number.
         value: f64,
     },
-    /// A symmetric factor was asked of a pattern that is not symmetric.
-    #[error("the pattern is not symmetric, as this factor needs it")]
+    /// An incomplete Cholesky factor was asked of a pattern that is not symmetric.
+    #[error(
+        "the pattern is not symmetric, as incomplete Cholesky needs it; take an incomplete LU, or store the entries across the \
+         diagonal as well, with zeros if need be"
+    )]
     PatternNotSymmetric,
     /// `refactor` was given a matrix of another pattern than `analyze`.
     #[error("the pattern differs from the one that was analyzed; call `analyze` again")]

@@ -32,7 +32,7 @@ use crate::error::{BackendError, MatrixError, SetupError};
 use crate::huge;
 use crate::matrix::{Pattern, Triangle};
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
-use crate::precond::{FirstBadPivot, Form, Kind, Update, require_pattern};
+use crate::precond::{FirstBadPivot, Form, Kind, Update, require_pattern, require_symmetric};
 use crate::schedule::{Plan, PlanScratch, Schedule};
 use crate::simd::SLACK;
 use crate::space::{Threads, require_same};
@@ -162,7 +162,7 @@ impl Triangles {
 }
 
 impl BlockRecipe {
-    /// Analyzes the pattern of blocks of B rows for a team of `threads`.
+    /// Analyzes the pattern of blocks of B rows for a team of `threads`. Incomplete Cholesky needs a symmetric one.
     pub fn analyze_pattern<const B: usize>(
         &self,
         pattern: &Arc<Pattern>,
@@ -171,6 +171,9 @@ impl BlockRecipe {
         pattern.require_square()?;
         if let Some(row) = (0..pattern.nrows()).find(|&i| pattern.find(i, i).is_none()) {
             return Err(SetupError::MissingDiagonal { row: row * B });
+        }
+        if self.kind.form().is_some_and(|form| form.kind == Kind::Cholesky) {
+            require_symmetric(pattern)?;
         }
         let triangles = Arc::new(Triangles::new(pattern, self, threads)?);
         Ok(BlockSymbolic { kind: self.kind, shift: self.shift, triangles })

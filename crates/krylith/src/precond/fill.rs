@@ -81,11 +81,10 @@ pub(crate) fn is_symmetric(a: &Pattern) -> bool {
     excess == 0 && rows().all(|i| split(a, i)[1].iter().all(|&j| a.find(j as usize, i).is_some()))
 }
 
-/// The symmetric pattern whose lower triangle is A's, its diagonal full.
-pub(super) fn mirrored(a: &Pattern) -> Pattern {
-    let lower = strict(a, true);
-    let upper = lower.transpose();
-    assemble(a.nrows(), |i| [lower.row(i), upper.row(i)])
+/// An error unless the pattern is square and symmetric, as incomplete Cholesky needs it.
+pub(crate) fn require_symmetric(a: &Pattern) -> Result<(), SetupError> {
+    a.require_square()?;
+    if is_symmetric(a) { Ok(()) } else { Err(SetupError::PatternNotSymmetric) }
 }
 
 /// A square pattern with all entries of level `k` at most and a full diagonal; `symmetric` says that it equals its transpose.
@@ -343,7 +342,10 @@ mod tests {
         ) {
             let a = random(n, &picks);
             prop_assert_eq!(levels(&a, k, false, u64::MAX).unwrap(), by_elimination(&a, k));
-            let s = mirrored(&a);
+            let lower = strict(&a, true);
+            let upper = lower.transpose();
+            let s = assemble(n, |i| [lower.row(i), upper.row(i)]);
+            prop_assert_eq!(require_symmetric(&a).is_ok(), is_symmetric(&a));
             prop_assert!(is_symmetric(&s) && crate::precond::require_diagonal(&s).is_ok());
             prop_assert_eq!(is_symmetric(&a), a.transpose() == a);
             prop_assert_eq!(levels(&s, k, true, u64::MAX).unwrap(), by_elimination(&s, k));

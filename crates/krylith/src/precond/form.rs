@@ -3,7 +3,8 @@
 /// What M = (I + L) D (I + U) is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// U = Lᵀ and D positive; A is taken to be symmetric, and unless the factor is modified its upper triangle is not read.
+    /// U = Lᵀ and D positive; A is taken to be symmetric, and unless the factor is modified its upper triangle is not read. The
+    /// pattern of A must be symmetric.
     Cholesky,
     /// L and U differ, D is not zero.
     Lu,

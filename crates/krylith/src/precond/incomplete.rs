@@ -3,7 +3,7 @@
 //! The pattern comes from levels of fill (`fill`), the numbers from elimination on that pattern (`eliminate`), both triangles are
 //! applied by `ldu`. U = Lᵀ is copied entry by entry for a symmetric factor, so that M is symmetric to the bit and its application
 //! too. Row i needs the rows k < i of its pattern: elimination runs along the plan of the forward sweep, and its result does not
-//! depend on the plan. Of several bad pivots the smallest row is found on any plan.
+//! depend on the plan. Of several bad pivots the smallest row is found on any plan. A symmetric factor needs a symmetric pattern.
 //!
 //! A factor that keeps sums of columns is the one that keeps sums of rows for Aᵀ, transposed.
 #![allow(unsafe_code)]
@@ -99,7 +99,8 @@ impl Incomplete {
         self
     }
 
-    /// Where the factor will have its entries. That of A itself, not a copy, if it has a full diagonal and there is no fill.
+    /// Where the factor will have its entries. That of A itself, not a copy, if it has a full diagonal and there is no fill. For
+    /// Cholesky the pattern of A is symmetric.
     pub(crate) fn pattern(&self, a: &Arc<Pattern>) -> Result<Arc<Pattern>, SetupError> {
         a.require_square()?;
         let limit = self.max_bytes.or_else(crate::setup::available_memory).unwrap_or(u64::MAX);
@@ -110,9 +111,7 @@ impl Incomplete {
                 false => Ok(Arc::clone(a)),
             };
         }
-        let cholesky = self.form.kind == Kind::Cholesky;
-        let mirrored = (cholesky && !fill::is_symmetric(a)).then(|| fill::mirrored(a));
-        fill::levels(mirrored.as_ref().unwrap_or(a), self.level, cholesky, limit).map(Arc::new)
+        fill::levels(a, self.level, self.form.kind == Kind::Cholesky, limit).map(Arc::new)
     }
 }
 
@@ -172,6 +171,9 @@ impl<T: Real> Recipe<Threads<T>, Csr<T>> for Incomplete {
     type Symbolic = IncompleteSymbolic;
 
     fn analyze(&self, space: &Threads<T>, a: &Csr<T>) -> Result<IncompleteSymbolic, SetupError> {
+        if self.form.kind == Kind::Cholesky {
+            fill::require_symmetric(a.pattern())?;
+        }
         let pattern = self.pattern(a.pattern())?;
         IncompleteSymbolic::on(self.form, a.pattern(), &pattern, space.threads(), self.schedule)
     }

@@ -14,7 +14,7 @@ mod pivot;
 pub mod threshold;
 
 pub(crate) use by_rows::ByRows;
-pub(crate) use fill::{bytes_by_rows, is_symmetric};
+pub(crate) use fill::{bytes_by_rows, is_symmetric, require_symmetric};
 pub use form::{Form, Kind, Sums, Update};
 pub use incomplete::{Incomplete, IncompleteFactor, IncompleteSymbolic};
 pub use jacobi::{Jacobi, JacobiFactor, JacobiSymbolic};

@@ -5,8 +5,9 @@ use super::reorder::{Permutations, reordered};
 use crate::choice::{Keep, Method, Preconditioning, Threshold};
 use crate::engine::{Engine, InOrder, OfMatrix, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
-use crate::matrix::Csr;
+use crate::matrix::{Csr, Symmetry};
 use crate::operator::LinearOperator;
+use crate::precond::is_symmetric;
 use crate::report::Recovery;
 use crate::setup::{
     Built, LayoutBuilder, SetupContext, SetupOptions, SetupRecorder, SetupSummary, in_layouts,
@@ -19,33 +20,46 @@ impl Solver {
         &self,
         space: &S,
         matrix: &Csr<f64>,
-    ) -> Result<(Method, Preconditioning, String), BackendError> {
+    ) -> Result<(Method, Preconditioning, String), SolveError> {
+        // What holds for the parts of all processes.
+        let everywhere =
+            |holds: bool| Ok::<_, BackendError>(space.first((!holds).then_some((0, 0.0)))?.is_none());
+        if self.preconditioner.is_cholesky() && !everywhere(is_symmetric(matrix.pattern()))? {
+            // In every storage alike, whether it could do without or not.
+            return Err(SetupError::PatternNotSymmetric.into());
+        }
         if self.method != Method::Auto && self.preconditioner != Preconditioning::Auto {
             return Ok((self.method, self.preconditioner, "as asked".into()));
         }
-        // What holds for the parts of all processes.
-        let everywhere = |holds: bool| Ok(space.first((!holds).then_some((0, 0.0)))?.is_none());
-        let symmetric = everywhere(matrix.view().symmetry().symmetric)?;
+        let Symmetry { symmetric, pattern, .. } = matrix.view().symmetry();
+        let (symmetric, pattern) = (everywhere(symmetric)?, everywhere(pattern)?);
         let definite = everywhere(symmetric && has_positive_diagonal(matrix))?;
-        let why = match (definite, symmetric) {
-            (true, _) => "symmetric with a positive diagonal",
-            (false, true) => "symmetric, but the diagonal is not all positive",
-            (false, false) => "not symmetric",
+        let reason = match (definite, symmetric, pattern) {
+            (true, _, true) => "symmetric with a positive diagonal",
+            (true, _, false) => {
+                "symmetric with a positive diagonal, but explicit zeros on one side keep IC(0) from it"
+            }
+            (false, true, _) => "symmetric, but the diagonal is not all positive",
+            (false, false, _) => "not symmetric",
         };
+        // Without IC(0) there is ILU(0), which needs another method than conjugate gradients.
         let method = match self.method {
-            Method::Auto if definite => Method::Cg,
+            Method::Auto if definite && (pattern || self.preconditioner != Preconditioning::Auto) => {
+                Method::Cg
+            }
             Method::Auto => Method::BiCgStab,
             asked => asked,
         };
         // IC(0) goes with the methods that need a positive definite M, and with a matrix that can have one.
         let symmetric_method = matches!(method, Method::Cg | Method::Minres);
         let preconditioner = match self.preconditioner {
-            Preconditioning::Auto if definite && symmetric_method => Preconditioning::Ic(0),
+            Preconditioning::Auto if definite && symmetric_method && pattern => Preconditioning::Ic(0),
+            Preconditioning::Auto if definite && symmetric_method => Preconditioning::Jacobi,
             Preconditioning::Auto if symmetric_method => Preconditioning::None,
             Preconditioning::Auto => Preconditioning::Ilu(0),
             asked => asked,
         };
-        Ok((method, preconditioner, format!("{method} with {preconditioner}: the matrix is {why}")))
+        Ok((method, preconditioner, format!("{method} with {preconditioner}: the matrix is {reason}")))
     }
 
     pub(super) fn setup_options(&self) -> SetupOptions {

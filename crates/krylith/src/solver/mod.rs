@@ -11,8 +11,8 @@
 //! [`Solver`] has the choices; [`Solver::prepare`] keeps analysis, factor and workspace for many right-hand sides or for
 //! matrices whose values change.
 //!
-//! `auto` is this rule: a matrix that equals its transpose and has a positive diagonal gets CG with IC(0), any other BiCGStab
-//! with ILU(0). If CG finds the matrix indefinite or diverges, MINRES goes on without a preconditioner; if BiCGStab breaks down or
+//! `auto` is this rule: a matrix that equals its transpose, also in its pattern, and has a positive diagonal gets CG with IC(0), any
+//! other BiCGStab with ILU(0). If CG finds the matrix indefinite or diverges, MINRES goes on without a preconditioner; if BiCGStab breaks down or
 //! diverges, GMRES(30) goes on from its best x, with the diagonal if it was the factor that gave numbers that are not finite. A
 //! fallback lasts for one solve: the next right-hand side begins with the prepared method again.
 //!

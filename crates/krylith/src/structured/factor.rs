@@ -71,7 +71,7 @@ impl<S: Stored> StencilFactor<S> {
     /// The stencil of a factor, or why there is none.
     fn plan(a: &StencilMatrix, form: Form, level: usize) -> Result<Stencil, SetupError> {
         let unsupported = |what| SetupError::from(BackendError::Unsupported { what });
-        if form.kind == Kind::Cholesky && !a.stencil.is_symmetric() {
+        if form.kind == Kind::Cholesky && !a.has_symmetric_pattern() {
             return Err(SetupError::PatternNotSymmetric);
         }
         if a.dof > 1 && size_of::<S>() < size_of::<f64>() {

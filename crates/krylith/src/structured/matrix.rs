@@ -213,6 +213,27 @@ impl StencilMatrix {
         self.layout.padding()
     }
 
+    /// Whether every entry has one across the diagonal.
+    pub(super) fn has_symmetric_pattern(&self) -> bool {
+        use rayon::prelude::*;
+        if self.present.is_empty() || !self.stencil.is_symmetric() {
+            return self.stencil.is_symmetric();
+        }
+        let (grid, width) = (self.layout.grid, self.stencil.len());
+        let has = |point: [usize; 3], offset: usize| {
+            let (step, lane) = self.layout.place(point);
+            self.present[step * width + offset] >> lane & 1 == 1
+        };
+        (0..grid.points()).into_par_iter().with_min_len(1 << 12).all(|number| {
+            let point = grid.point(number);
+            self.stencil.lower().iter().enumerate().all(|(k, &offset)| match grid.at(point, offset) {
+                // Offsets are sorted: the opposite one stands as far from the end.
+                Some(other) => has(point, k) == has(other, width - 1 - k),
+                None => true,
+            })
+        })
+    }
+
     /// Lower and upper places of the stencil in the grid that the matrix does not have.
     pub(super) fn missing(&self) -> [usize; 2] {
         if self.present.is_empty() {

@@ -15,7 +15,7 @@
 //! out, which depends on the pattern of L alone. Cost: a column takes as long as the columns it subtracts; selection is linear,
 //! and what is kept is sorted. Needs 33 bytes a row (f64) of work besides the factor.
 //!
-//! Row j of A from the diagonal on is read as the column; A is taken to be symmetric. L is the transpose of U, entry by entry.
+//! Row j of A from the diagonal on is read as the column; A is taken to be symmetric, and its pattern must be. L is the transpose of U, entry by entry.
 //! Breakdown: the first dⱼ that is not positive, or not finite, is `BadPivot`; a larger shift (Manteuffel's) avoids it.
 //! Reference: Manteuffel 1980, doi:10.1090/S0025-5718-1980-0559197-0; Jones & Plassmann 1995, doi:10.1145/200979.200981.
 
@@ -52,6 +52,9 @@ pub struct IctOptions {
 /// ```
 pub fn ict<T: Real>(a: CsrRef<'_, T>, options: &IctOptions) -> Result<Triangles<T>, SetupError> {
     a.require_square()?;
+    if !a.symmetry().pattern {
+        return Err(SetupError::PatternNotSymmetric);
+    }
     let n = a.nrows();
     let budget = Budget::new::<T>(n, 2, 0, options.max_bytes)?;
     let mut work = Columns::new(a, options, budget)?;
