@@ -154,7 +154,7 @@ fn plans_say_what_they_are() {
     let a = problem("poisson3d:20");
     let name = |threads, schedule| {
         let plan = Plan::new(a.pattern(), Triangle::Lower, threads, schedule).unwrap();
-        assert!(plan.why().len() > 10);
+        assert!(plan.reason().len() > 10);
         plan.name()
     };
     assert_eq!(name(1, Schedule::Levels), "sequential");
@@ -172,7 +172,7 @@ fn plans_say_what_they_are() {
         },
     );
     let plan = Plan::new(chain.unwrap().pattern(), Triangle::Lower, 4, Schedule::Auto).unwrap();
-    assert_eq!(plan.name(), "sequential", "{}", plan.why());
+    assert_eq!(plan.name(), "sequential", "{}", plan.reason());
 }
 
 #[test]

@@ -9,10 +9,10 @@ use krylith::operator::Identity;
 use krylith::precond::threshold::{IctOptions, ict};
 use krylith::precond::{Form, IncompleteFactor};
 use krylith::schedule::{Plan, Schedule};
-use krylith::sliced::{SlicedFactor, SlicedPattern};
+use krylith::sliced::{SlicedPattern, SlicedSymbolic};
 use krylith::solver::{Memory, Method, Preconditioning};
 use krylith::space::Threads;
-use krylith::structured::{Grid, Stencil, StencilFactor, StencilMatrix};
+use krylith::structured::{Grid, Stencil, StencilMatrix, StencilSymbolic};
 use krylith::{Csr, MatrixError, Permutation, SetupError, SolveError, Solver};
 use std::sync::Arc;
 
@@ -125,7 +125,7 @@ fn plans_for_impossible_teams_are_errors() {
             assert!(refused(plan.map(|_| ()).map_err(SetupError::from)));
             let recipe = BlockRecipe { schedule, ..BlockRecipe::new(BlockKind::Ilu0) };
             assert!(refused(recipe.analyze_pattern::<1>(a.pattern(), threads).map(|_| ())));
-            let factor = SlicedFactor::<f64>::new(&sliced, Form::LU, threads, schedule);
+            let factor = SlicedSymbolic::new(&sliced, Form::LU, threads, schedule);
             assert!(refused(factor.map(|_| ())));
             let frozen = IncompleteFactor::<f64>::frozen(
                 Form::CHOLESKY,
@@ -136,7 +136,9 @@ fn plans_for_impossible_teams_are_errors() {
             );
             assert!(refused(frozen.map(|_| ())));
         }
-        assert!(refused(StencilFactor::<f64>::new(&grid, Form::LU, 0, threads).map(|_| ())));
+        assert!(refused(
+            StencilSymbolic::new(&grid, Form::LU, 0, threads).and_then(|s| s.allocate::<f64>()).map(|_| ())
+        ));
     }
 }
 

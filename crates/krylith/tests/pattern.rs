@@ -6,10 +6,10 @@ use krylith::operator::Recipe;
 use krylith::precond::threshold::{IctOptions, ict};
 use krylith::precond::{Form, Incomplete};
 use krylith::schedule::Schedule;
-use krylith::sliced::{SlicedFactor, SlicedPattern};
+use krylith::sliced::{SlicedPattern, SlicedSymbolic};
 use krylith::solver::{Layout, Method, Precision};
 use krylith::space::Threads;
-use krylith::structured::{Grid, Stencil, StencilFactor, StencilMatrix};
+use krylith::structured::{Grid, Stencil, StencilMatrix, StencilSymbolic};
 use krylith::{Csr, SetupError, SolveError, Solver};
 use std::sync::Arc;
 
@@ -113,14 +113,17 @@ fn every_storage_refuses_it() {
             BlockRecipe::new(kind).analyze_pattern::<1>(a.pattern(), 2).unwrap();
         }
         let sliced = Arc::new(SlicedPattern::find(a.pattern()).unwrap());
-        let refused = SlicedFactor::<f64>::new(&sliced, Form::CHOLESKY, 2, Schedule::Auto);
+        let refused = SlicedSymbolic::new(&sliced, Form::CHOLESKY, 2, Schedule::Auto);
         assert_eq!(refused.map(|_| ()), expected);
         let (grid, star) = (Grid::new(&[60, 60]).unwrap(), Stencil::star(2, 1).unwrap());
         for (a, expected) in [(&a, expected.clone()), (&whole, Ok(())), (&one_sided(&a, column, row), Ok(()))]
         {
             let a = StencilMatrix::from_csr(&space, grid, &star, 1, a).unwrap();
-            assert_eq!(StencilFactor::<f64>::new(&a, Form::CHOLESKY, 0, 2).map(|_| ()), expected);
-            StencilFactor::<f64>::new(&a, Form::LU, 0, 2).unwrap();
+            assert_eq!(
+                StencilSymbolic::new(&a, Form::CHOLESKY, 0, 2).and_then(|s| s.allocate::<f64>()).map(|_| ()),
+                expected
+            );
+            StencilSymbolic::new(&a, Form::LU, 0, 2).and_then(|s| s.allocate::<f64>()).unwrap();
         }
     }
 }

@@ -14,7 +14,7 @@ use krylith::gallery::Problem;
 use krylith::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use krylith::precond::{Form, Incomplete, IncompleteFactor};
 use krylith::schedule::Schedule;
-use krylith::sliced::{Sliced, SlicedFactor, SlicedPattern};
+use krylith::sliced::{Sliced, SlicedFactor, SlicedPattern, SlicedSymbolic};
 use krylith::space::{Space, Threads};
 use krylith::{Csr, SetupError};
 use serde::Serialize;
@@ -196,7 +196,7 @@ impl Blocks {
         let symbolic = BlockRecipe::new(BlockKind::Ic0).analyze(space, &a)?;
         let mut m = symbolic.allocate();
         for shift in SHIFTS {
-            m.shift = shift;
+            m.set_shift(shift);
             if m.refactor(space, &a).is_ok() {
                 return Ok(Blocks { a, m, shift });
             }
@@ -251,7 +251,8 @@ struct Slices {
 impl Slices {
     fn new(space: &Threads<f64>, a: &Csr<f64>, shifted: &Csr<f64>) -> Result<Self, Failure> {
         let pattern = Arc::new(SlicedPattern::find(a.pattern())?);
-        let mut m = SlicedFactor::new(&pattern, Form::CHOLESKY, space.threads(), Schedule::Auto)?;
+        let mut m =
+            SlicedSymbolic::new(&pattern, Form::CHOLESKY, space.threads(), Schedule::Auto)?.allocate();
         let (mut sliced, mut of_factor) = (Sliced::zeros(&pattern), Sliced::zeros(&pattern));
         sliced.set(space, a)?;
         of_factor.set(space, shifted)?;

@@ -8,7 +8,7 @@ use clap::Args;
 use krylith::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use krylith::precond::Incomplete;
 use krylith::schedule::Schedule;
-use krylith::sliced::{Sliced, SlicedFactor, SlicedPattern};
+use krylith::sliced::{Sliced, SlicedPattern, SlicedSymbolic};
 use krylith::solver::{Precision, Preconditioning};
 use krylith::space::{Space, Threads};
 use krylith::{Csr, Solver};
@@ -131,7 +131,8 @@ fn incomplete(
 ) -> Result<(), Failure> {
     let analyze = || -> Result<_, Failure> {
         let pattern = Arc::new(SlicedPattern::find(a.pattern())?);
-        let factor = SlicedFactor::<f64>::new(&pattern, kind.form, space.threads(), Schedule::Auto)?;
+        let factor =
+            SlicedSymbolic::new(&pattern, kind.form, space.threads(), Schedule::Auto)?.allocate::<f64>();
         Ok((pattern, factor))
     };
     let sliced = if kind.level == 0 { analyze().ok() } else { None };

@@ -11,9 +11,9 @@ use krylith::block::{BlockKind, BlockMatrix, BlockPreconditioner, BlockRecipe};
 use krylith::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use krylith::precond::{Form, Incomplete};
 use krylith::schedule::Schedule;
-use krylith::sliced::{Sliced, SlicedFactor, SlicedPattern};
+use krylith::sliced::{Sliced, SlicedPattern, SlicedSymbolic};
 use krylith::space::{Space, Threads};
-use krylith::structured::{StencilFactor, StencilMatrix, Structure};
+use krylith::structured::{StencilMatrix, StencilSymbolic, Structure};
 use krylith::{Csr, SetupError};
 use std::io::Write;
 use std::path::PathBuf;
@@ -115,7 +115,7 @@ fn rows<'a>(_: &Case, space: &'a Threads<f64>, a: &'a Csr<f64>) -> Result<Box<dy
 
 fn slices<'a>(_: &Case, space: &'a Threads<f64>, a: &'a Csr<f64>) -> Result<Box<dyn Path + 'a>, Failure> {
     let pattern = Arc::new(SlicedPattern::find(a.pattern())?);
-    let m = SlicedFactor::<f64>::new(&pattern, Form::LU, space.threads(), Schedule::Auto)?;
+    let m = SlicedSymbolic::new(&pattern, Form::LU, space.threads(), Schedule::Auto)?.allocate::<f64>();
     let mut pair = Pair::new(space, a, (Sliced::zeros(&pattern), m), |space, m, a| m.refactor(space, a))?;
     pair.set = Some(|space, own, a| own.set(space, a));
     pair.x = space.zeros(&pattern.positions())?;
@@ -146,7 +146,7 @@ fn structured<'a>(
         return Err(format!("found another grid: {found}").into());
     }
     let own = StencilMatrix::from_csr(space, found.grid, &found.stencil, found.dof, a)?;
-    let m = StencilFactor::<f64>::new(&own, Form::LU, 0, space.threads())?;
+    let m = StencilSymbolic::new(&own, Form::LU, 0, space.threads()).and_then(|s| s.allocate::<f64>())?;
     let mut x = own.vector();
     own.gather(space, &probe(a.nrows()), &mut x)?;
     let mut pair = Pair::new(space, a, (own, m), |space, m, a| m.refactor(space, a))?;

@@ -1,11 +1,12 @@
 //! Blocks of a size that is known at run time only: one of eight types behind each of two.
 
-use super::factor::{BlockFactor, BlockKind, BlockRecipe, BlockScratch};
+use super::factor::{BlockFactor, BlockKind, BlockRecipe};
 use super::matrix::Bsr;
 use crate::error::{BackendError, SetupError};
 use crate::matrix::{Csr, Pattern};
 use crate::operator::{LinearOperator, Preconditioner};
 use crate::placement::storage;
+use crate::precond::driver::FactorScratch;
 use crate::schedule::Plan;
 use crate::space::Threads;
 use std::sync::Arc;
@@ -57,11 +58,7 @@ pub struct BlockMatrix(Matrices);
 
 /// A block preconditioner of a size chosen at run time: [`BlockFactor`] for a [`BlockMatrix`].
 #[derive(Debug)]
-pub struct BlockPreconditioner {
-    /// The diagonal of A is enlarged by this multiple of the size of its rows; `refactor` uses what stands here.
-    pub shift: f64,
-    factor: Factors,
-}
+pub struct BlockPreconditioner(Factors);
 
 impl BlockMatrix {
     /// The blocks of a matrix whose rows and columns are multiples of `size`, which is 1 to 8.
@@ -184,43 +181,43 @@ impl BlockPreconditioner {
             Size::B7(a) => Size::B7(room(space, a, recipe)?),
             Size::B8(a) => Size::B8(room(space, a, recipe)?),
         };
-        Ok(BlockPreconditioner { shift: recipe.shift, factor })
+        Ok(BlockPreconditioner(factor))
     }
 
     /// Which preconditioner this is.
     pub fn kind(&self) -> BlockKind {
-        with!(&self.factor, own => own.kind())
+        with!(&self.0, own => own.kind())
     }
 
     /// Entries of the factor; see [`BlockFactor::nnz`].
     pub fn nnz(&self) -> usize {
-        with!(&self.factor, own => own.nnz())
+        with!(&self.0, own => own.nnz())
     }
 
     /// Bytes of the factor, its patterns and its plans.
     pub fn bytes(&self) -> usize {
-        with!(&self.factor, own => own.bytes())
+        with!(&self.0, own => own.bytes())
     }
 
-    /// The plans of the forward and the backward sweep.
-    pub fn plans(&self) -> (&Plan, &Plan) {
-        with!(&self.factor, own => own.plans())
+    /// How the forward and the backward sweep are divided on a team of `threads`, and why.
+    pub fn schedule(&self, threads: usize) -> [String; 2] {
+        with!(&self.0, own => own.schedule(threads))
     }
 }
 
 impl LinearOperator<Threads<f64>> for BlockPreconditioner {
-    type Scratch = BlockScratch;
+    type Scratch = FactorScratch<Plan>;
 
     fn domain(&self) -> usize {
-        with!(&self.factor, own => own.domain())
+        with!(&self.0, own => own.domain())
     }
 
     fn range(&self) -> usize {
-        with!(&self.factor, own => own.range())
+        with!(&self.0, own => own.range())
     }
 
-    fn scratch(&self, space: &Threads<f64>) -> Result<BlockScratch, BackendError> {
-        with!(&self.factor, own => own.scratch(space))
+    fn scratch(&self, space: &Threads<f64>) -> Result<FactorScratch<Plan>, BackendError> {
+        with!(&self.0, own => own.scratch(space))
     }
 
     fn apply(
@@ -228,21 +225,19 @@ impl LinearOperator<Threads<f64>> for BlockPreconditioner {
         space: &Threads<f64>,
         x: &Vec<f64>,
         z: &mut Vec<f64>,
-        scratch: &mut BlockScratch,
+        scratch: &mut FactorScratch<Plan>,
     ) -> Result<(), BackendError> {
-        with!(&self.factor, own => own.apply(space, x, z, scratch))
+        with!(&self.0, own => own.apply(space, x, z, scratch))
     }
 }
 
 impl Preconditioner<Threads<f64>, BlockMatrix> for BlockPreconditioner {
     fn set_shift(&mut self, shift: f64) -> bool {
-        self.shift = shift;
-        true
+        with!(&mut self.0, own => own.set_shift(shift))
     }
 
     fn refactor(&mut self, space: &Threads<f64>, a: &BlockMatrix) -> Result<(), SetupError> {
-        with!(&mut self.factor, own => own.shift = self.shift);
-        match (&mut self.factor, &a.0) {
+        match (&mut self.0, &a.0) {
             (Size::B1(m), Size::B1(a)) => m.refactor(space, a),
             (Size::B2(m), Size::B2(a)) => m.refactor(space, a),
             (Size::B3(m), Size::B3(a)) => m.refactor(space, a),

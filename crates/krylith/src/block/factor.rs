@@ -25,17 +25,18 @@
 //! doi:10.1090/S0025-5718-1980-0559197-0, for the shift; Pommerell & Fichtner 1994, doi:10.1137/0915032, for DILU; Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 10.3 and 12.6.
 #![allow(unsafe_code)]
 
-use super::kernels::{self, Making, View};
+use super::kernels::{self, FactorWriter, View};
 use super::matrix::Bsr;
-use crate::disjoint::DisjointSlice;
-use crate::error::{BackendError, MatrixError, SetupError};
+use crate::error::{MatrixError, SetupError};
 use crate::huge;
 use crate::matrix::{Pattern, Triangle};
-use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
+use crate::operator::{Preconditioner, Recipe, Symbolic};
+use crate::precond::driver::{Factor, Plans, Triangular};
 use crate::precond::{FirstBadPivot, Form, Kind, Update, require_pattern, require_symmetric};
-use crate::schedule::{Plan, PlanScratch, Schedule};
+use crate::schedule::{Plan, Schedule};
 use crate::simd::SLACK;
-use crate::space::{Threads, require_same};
+use crate::space::Threads;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Which preconditioner.
@@ -98,30 +99,21 @@ struct Triangles {
     pattern: Arc<Pattern>,
     lower: Pattern,
     upper: Pattern,
-    down: Plan,
-    up: Plan,
+    plans: Arc<Plans<Plan>>,
 }
 
 /// The factor.
+pub type BlockFactor<const B: usize> = Factor<BlockKernels<B>>;
+
+/// Values of a factor in blocks.
 #[derive(Debug)]
-pub struct BlockFactor<const B: usize> {
-    /// The diagonal of A is enlarged by this multiple of the size of its rows; `refactor` uses what stands here.
-    pub shift: f64,
+pub struct BlockKernels<const B: usize> {
     kind: BlockKind,
     triangles: Arc<Triangles>,
     /// Blocks of L, D⁻¹ and U, each followed by [`SLACK`] zeros.
     lower: Vec<f64>,
     inverse: Vec<f64>,
     upper: Vec<f64>,
-    /// Progress of `refactor`, which runs along the plan of the forward sweep.
-    refactoring: PlanScratch,
-}
-
-/// Progress of both sweeps.
-#[derive(Debug)]
-pub struct BlockScratch {
-    down: PlanScratch,
-    up: PlanScratch,
 }
 
 /// The blocks below (or above) the diagonal.
@@ -157,7 +149,8 @@ impl Triangles {
         };
         let down = Plan::new(&lower, Triangle::Lower, threads, recipe.schedule)?;
         let up = Plan::new(&upper, Triangle::Upper, threads, recipe.schedule)?;
-        Ok(Triangles { pattern: Arc::clone(pattern), lower, upper, down, up })
+        let plans = Arc::new(Plans { down, up });
+        Ok(Triangles { pattern: Arc::clone(pattern), lower, upper, plans })
     }
 }
 
@@ -185,15 +178,16 @@ impl BlockSymbolic {
     pub fn allocate<const B: usize>(&self) -> BlockFactor<B> {
         let t = &self.triangles;
         let room = |blocks: usize| huge::zeros(blocks * B * B + SLACK);
-        BlockFactor {
-            shift: self.shift,
+        let kernels = BlockKernels {
             kind: self.kind,
             lower: room(t.lower.nnz()),
             inverse: room(t.lower.nrows()),
             upper: room(t.upper.nnz()),
-            refactoring: t.down.scratch(),
             triangles: Arc::clone(t),
-        }
+        };
+        let mut factor = Factor::with_room(kernels, Arc::clone(&t.plans));
+        factor.set_shift(self.shift);
+        factor
     }
 }
 
@@ -215,141 +209,127 @@ impl<const B: usize> Symbolic<Threads<f64>, Bsr<B>> for BlockSymbolic {
     }
 }
 
-impl<const B: usize> Preconditioner<Threads<f64>, Bsr<B>> for BlockFactor<B> {
-    fn refactor(&mut self, space: &Threads<f64>, a: &Bsr<B>) -> Result<(), SetupError> {
-        let t = &*self.triangles;
-        require_pattern(&t.pattern, a.pattern())?;
-        let run = t.down.begin(&mut self.refactoring);
-        let (form, bad) = (self.kind.form(), FirstBadPivot::default());
-        let kind = form.map(|form| form.kind);
-        let f = Making {
+impl<const B: usize> BlockFactor<B> {
+    /// Which preconditioner this is.
+    pub fn kind(&self) -> BlockKind {
+        self.kernels().kind
+    }
+
+    /// The patterns of L and U.
+    pub fn patterns(&self) -> (&Pattern, &Pattern) {
+        let triangles = &self.kernels().triangles;
+        (&triangles.lower, &triangles.upper)
+    }
+
+    /// The blocks of L, D⁻¹ and U in M = (I + L) D (I + U), each row by row.
+    pub fn parts(&self) -> (&[f64], &[f64], &[f64]) {
+        let BlockKernels { lower, inverse, upper, .. } = self.kernels();
+        let blocks = |values: &'_ [f64]| values.len() - SLACK;
+        (&lower[..blocks(lower)], &inverse[..blocks(inverse)], &upper[..blocks(upper)])
+    }
+}
+
+impl<const B: usize> Triangular for BlockKernels<B> {
+    type Scalar = f64;
+    type Source = Bsr<B>;
+    type Plan = Plan;
+    type Elimination<'e> = Elimination<'e>;
+
+    fn len(&self) -> usize {
+        self.triangles.lower.nrows() * B
+    }
+
+    fn require(&self, a: &Bsr<B>) -> Result<(), SetupError> {
+        require_pattern(&self.triangles.pattern, a.pattern())
+    }
+
+    fn begin<'e>(&'e mut self, a: &'e Bsr<B>, shift: f64, bad: &'e FirstBadPivot) -> Elimination<'e> {
+        let form = self.kind.form();
+        let writer = FactorWriter {
             a: a.view(),
-            lower: &t.lower,
-            upper: &t.upper,
+            lower: &self.triangles.lower,
+            upper: &self.triangles.upper,
             l: self.lower.as_mut_ptr(),
             inverse: self.inverse.as_mut_ptr(),
             u: self.upper.as_mut_ptr(),
             form: form.unwrap_or(Form::LU),
-            shift: self.shift,
+            shift,
         };
-        space.team().run(|member| {
-            let f: &Making<'_> = &f;
-            run.go(&member, |i| {
-                // SAFETY: the plan calls each row once, after the rows of its lower pattern.
-                let result = unsafe {
-                    match kind {
-                        None => kernels::invert::<B>(f, i),
-                        Some(Kind::Cholesky) => kernels::eliminate_ic::<B>(f, i),
-                        Some(Kind::Lu) => kernels::eliminate_ilu::<B>(f, i),
-                    }
-                };
-                if let Err(breakdown) = result {
-                    bad.report(i * B + breakdown.step);
-                }
-            });
-            if kind == Some(Kind::Cholesky) {
-                member.barrier();
-                for j in member.part(t.upper.nrows(), 64) {
-                    // SAFETY: every row of U has one member; L is finished since the barrier.
-                    unsafe { kernels::mirror::<B>(f, j) };
-                }
+        Elimination { writer, kind: form.map(|form| form.kind), bad }
+    }
+
+    unsafe fn eliminate(e: &Elimination<'_>, i: usize) {
+        // SAFETY: by the caller's promise.
+        let result = unsafe {
+            match e.kind {
+                None => kernels::invert::<B>(&e.writer, i),
+                Some(Kind::Cholesky) => kernels::eliminate_ic::<B>(&e.writer, i),
+                Some(Kind::Lu) => kernels::eliminate_ilu::<B>(&e.writer, i),
             }
-        });
-        bad.into_result(|row| self.inverse[row * B + row % B])
-    }
-}
-
-impl<const B: usize> BlockFactor<B> {
-    /// Which preconditioner this is.
-    pub fn kind(&self) -> BlockKind {
-        self.kind
+        };
+        if let Err(breakdown) = result {
+            e.bad.report(i * B + breakdown.step);
+        }
     }
 
-    /// Entries of L, D and U; for IC(0) and DIC of L and the lower triangle of D: what is stored twice is counted once.
-    pub fn nnz(&self) -> usize {
+    fn mirror_parts(&self) -> Option<(usize, usize)> {
+        let cholesky = self.kind.form().is_some_and(|form| form.kind == Kind::Cholesky);
+        cholesky.then_some((self.triangles.upper.nrows(), 64))
+    }
+
+    unsafe fn mirror(e: &Elimination<'_>, parts: Range<usize>) {
+        for j in parts {
+            // SAFETY: by the caller's promise.
+            unsafe { kernels::mirror::<B>(&e.writer, j) };
+        }
+    }
+
+    fn pivot(&self, row: usize) -> f64 {
+        self.inverse[row * B + row % B]
+    }
+
+    #[inline]
+    unsafe fn forward(&self, i: usize, x: *const f64, z: *mut f64) {
+        let lower = View { pattern: &self.triangles.lower, values: self.lower.as_ptr() };
+        // SAFETY: by the caller's promise.
+        unsafe { kernels::forward::<B>(lower, i, x, z) };
+    }
+
+    #[inline]
+    unsafe fn backward(&self, i: usize, z: *mut f64) {
+        let upper = View { pattern: &self.triangles.upper, values: self.upper.as_ptr() };
+        // SAFETY: by the caller's promise.
+        unsafe { kernels::backward::<B>(upper, self.inverse.as_ptr(), i, z) };
+    }
+
+    fn diagonal_parts(&self) -> Option<(usize, usize)> {
+        (self.kind == BlockKind::Jacobi).then_some((self.triangles.lower.nrows(), 64))
+    }
+
+    unsafe fn scale(&self, parts: Range<usize>, x: *const f64, z: *mut f64) {
+        // SAFETY: by the caller's promise.
+        unsafe { kernels::scale::<B>(self.inverse.as_ptr(), parts, x, z) };
+    }
+
+    /// What is stored twice is counted once: of a symmetric factor L and the lower triangle of D.
+    fn nnz(&self) -> usize {
         let (t, n) = (&self.triangles, self.triangles.lower.nrows());
         match self.kind {
             BlockKind::Ic0 | BlockKind::Dic => t.lower.nnz() * B * B + n * B * (B + 1) / 2,
             _ => (t.lower.nnz() + n + t.upper.nnz()) * B * B,
         }
     }
-
-    /// Bytes of the factor, its patterns and its plans.
-    pub fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         let t = &*self.triangles;
         let values: usize =
             [&self.lower, &self.inverse, &self.upper].iter().map(|v| size_of_val(v.as_slice())).sum();
-        values + t.lower.bytes() + t.upper.bytes() + t.down.bytes() + t.up.bytes()
-    }
-
-    /// The plans of the forward and the backward sweep.
-    pub fn plans(&self) -> (&Plan, &Plan) {
-        (&self.triangles.down, &self.triangles.up)
-    }
-
-    /// The patterns of L and U.
-    pub fn patterns(&self) -> (&Pattern, &Pattern) {
-        (&self.triangles.lower, &self.triangles.upper)
-    }
-
-    /// The blocks of L, D⁻¹ and U in M = (I + L) D (I + U), each row by row.
-    pub fn parts(&self) -> (&[f64], &[f64], &[f64]) {
-        let blocks = |values: &'_ [f64]| values.len() - SLACK;
-        (
-            &self.lower[..blocks(&self.lower)],
-            &self.inverse[..blocks(&self.inverse)],
-            &self.upper[..blocks(&self.upper)],
-        )
+        values + t.lower.bytes() + t.upper.bytes()
     }
 }
 
-impl<const B: usize> LinearOperator<Threads<f64>> for BlockFactor<B> {
-    type Scratch = BlockScratch;
-
-    fn domain(&self) -> usize {
-        self.triangles.lower.nrows() * B
-    }
-
-    fn range(&self) -> usize {
-        self.domain()
-    }
-
-    fn scratch(&self, _: &Threads<f64>) -> Result<BlockScratch, BackendError> {
-        Ok(BlockScratch { down: self.triangles.down.scratch(), up: self.triangles.up.scratch() })
-    }
-
-    fn apply(
-        &self,
-        space: &Threads<f64>,
-        x: &Vec<f64>,
-        z: &mut Vec<f64>,
-        scratch: &mut BlockScratch,
-    ) -> Result<(), BackendError> {
-        require_same("x and the factor", &x.len(), &self.domain())?;
-        require_same("z and the factor", &z.len(), &self.domain())?;
-        let (t, z) = (&*self.triangles, DisjointSlice::new(z));
-        if self.kind == BlockKind::Jacobi {
-            space.team().run(|member| {
-                let rows = member.part(t.lower.nrows(), 64);
-                // SAFETY: lengths were checked; the rows of the members do not overlap.
-                unsafe { kernels::scale::<B>(self.inverse.as_ptr(), rows, x.as_ptr(), z.as_mut_ptr()) };
-            });
-            return Ok(());
-        }
-        let (down, up) = (t.down.begin(&mut scratch.down), t.up.begin(&mut scratch.up));
-        space.team().run(|member| {
-            let lower = View { pattern: &t.lower, values: self.lower.as_ptr() };
-            let upper = View { pattern: &t.upper, values: self.upper.as_ptr() };
-            down.go(&member, |i| {
-                // SAFETY: lengths were checked; the plan calls each row once, after the rows of its lower pattern.
-                unsafe { kernels::forward::<B>(lower, i, x.as_ptr(), z.as_mut_ptr()) };
-            });
-            member.barrier();
-            up.go(&member, |i| {
-                // SAFETY: as above for the upper pattern; the forward sweep ended at the barrier.
-                unsafe { kernels::backward::<B>(upper, self.inverse.as_ptr(), i, z.as_mut_ptr()) };
-            });
-        });
-        Ok(())
-    }
+/// What members share while they eliminate.
+pub struct Elimination<'e> {
+    writer: FactorWriter<'e>,
+    kind: Option<Kind>,
+    bad: &'e FirstBadPivot,
 }

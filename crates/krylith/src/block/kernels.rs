@@ -33,7 +33,7 @@ type Block<const B: usize> = [[f64; B]; B];
 
 /// Blocks of a matrix.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a> {
+pub struct View<'a> {
     pub(super) pattern: &'a Pattern,
     pub(super) values: *const f64,
 }
@@ -41,7 +41,7 @@ pub(super) struct View<'a> {
 /// A factor in the making. `lower` holds the blocks of A before the diagonal, and unless the factor is symmetric `upper` those after
 /// it; for block Jacobi both are empty.
 #[derive(Clone, Copy)]
-pub(super) struct Making<'a> {
+pub struct FactorWriter<'a> {
     pub(super) a: View<'a>,
     pub(super) lower: &'a Pattern,
     pub(super) upper: &'a Pattern,
@@ -57,7 +57,7 @@ pub(super) struct Making<'a> {
 // SAFETY: pointers to numbers, used by members of a team at places that the plan keeps apart.
 unsafe impl Sync for View<'_> {}
 // SAFETY: as above.
-unsafe impl Sync for Making<'_> {}
+unsafe impl Sync for FactorWriter<'_> {}
 
 kernels! {
     /// y = A x for these scalar rows; no others are written.
@@ -69,11 +69,11 @@ kernels! {
     /// zᵢ = dᵢ⁻¹ xᵢ for these block rows.
     unsafe fn scale = scale_with(inverse: *const f64, rows: Range<usize>, x: *const f64, z: *mut f64);
     /// Block i of D⁻¹ of block Jacobi; breakdowns as below.
-    unsafe fn invert = invert_with(f: &Making<'_>, i: usize) -> Result<(), Breakdown>;
+    unsafe fn invert = invert_with(f: &FactorWriter<'_>, i: usize) -> Result<(), Breakdown>;
     /// Row i of L and of D⁻¹ of block IC(0) or DIC. After a breakdown the pivot stands in its place on the diagonal of D⁻¹.
-    unsafe fn eliminate_ic = eliminate_ic_with(f: &Making<'_>, i: usize) -> Result<(), Breakdown>;
+    unsafe fn eliminate_ic = eliminate_ic_with(f: &FactorWriter<'_>, i: usize) -> Result<(), Breakdown>;
     /// Row i of L, D⁻¹ and U of block ILU(0) or DILU; breakdowns as above.
-    unsafe fn eliminate_ilu = eliminate_ilu_with(f: &Making<'_>, i: usize) -> Result<(), Breakdown>;
+    unsafe fn eliminate_ilu = eliminate_ilu_with(f: &FactorWriter<'_>, i: usize) -> Result<(), Breakdown>;
 }
 
 /// acc ± Σ aᵢⱼ xⱼ over the blocks k of `which`, in lanes.
@@ -252,7 +252,7 @@ unsafe fn product<L: BlockRow, const B: usize>(a: *const f64, x: *const f64) -> 
 
 /// The diagonal block of row i of A, its diagonal shifted.
 #[inline(always)]
-unsafe fn diagonal<L: BlockRow, const B: usize>(f: &Making<'_>, i: usize) -> [L::Pack; B] {
+unsafe fn diagonal<L: BlockRow, const B: usize>(f: &FactorWriter<'_>, i: usize) -> [L::Pack; B] {
     let place = diagonal_place::<B>(f, i);
     let mut block = [[0.0; B]; B];
     for r in 0..B {
@@ -272,7 +272,7 @@ unsafe fn diagonal<L: BlockRow, const B: usize>(f: &Making<'_>, i: usize) -> [L:
 
 /// The place of the diagonal block of row i among the values of A.
 #[inline(always)]
-fn diagonal_place<const B: usize>(f: &Making<'_>, i: usize) -> usize {
+fn diagonal_place<const B: usize>(f: &FactorWriter<'_>, i: usize) -> usize {
     let before = f.a.pattern.row(i).partition_point(|&j| (j as usize) < i);
     (f.a.pattern.row_ptr()[i] + before) * B * B
 }
@@ -282,7 +282,7 @@ fn diagonal_place<const B: usize>(f: &Making<'_>, i: usize) -> usize {
 /// # Safety
 /// As the module says.
 #[cold]
-unsafe fn largest_in_row<const B: usize>(f: &Making<'_>, i: usize, r: usize) -> f64 {
+unsafe fn largest_in_row<const B: usize>(f: &FactorWriter<'_>, i: usize, r: usize) -> f64 {
     let mut largest = 0.0;
     for k in f.a.pattern.row_range(i) {
         for s in 0..B {
@@ -298,7 +298,7 @@ unsafe fn largest_in_row<const B: usize>(f: &Making<'_>, i: usize, r: usize) -> 
 /// # Safety
 /// As the module says.
 #[inline(always)]
-unsafe fn largest_on_diagonal<const B: usize>(f: &Making<'_>, i: usize) -> f64 {
+unsafe fn largest_on_diagonal<const B: usize>(f: &FactorWriter<'_>, i: usize) -> f64 {
     let place = diagonal_place::<B>(f, i);
     let mut largest = 0.0;
     for k in 0..B * B {
@@ -311,7 +311,7 @@ unsafe fn largest_on_diagonal<const B: usize>(f: &Making<'_>, i: usize) -> f64 {
 /// Inverts the pivot block of row i.
 #[inline(always)]
 unsafe fn finish<L: BlockRow, const B: usize>(
-    f: &Making<'_>,
+    f: &FactorWriter<'_>,
     i: usize,
     pivot: [L::Pack; B],
     invert: impl Fn(&Blocks<B, 1>, &[f64; 1]) -> Inverses<B, 1>,
@@ -336,7 +336,7 @@ unsafe fn finish<L: BlockRow, const B: usize>(
 }
 
 #[inline(always)]
-unsafe fn invert_with<L: BlockRow, const B: usize>(f: &Making<'_>, i: usize) -> Result<(), Breakdown> {
+unsafe fn invert_with<L: BlockRow, const B: usize>(f: &FactorWriter<'_>, i: usize) -> Result<(), Breakdown> {
     // SAFETY: as the module says.
     unsafe { finish::<L, B>(f, i, diagonal::<L, B>(f, i), invert_general) }
 }
@@ -345,7 +345,7 @@ unsafe fn invert_with<L: BlockRow, const B: usize>(f: &Making<'_>, i: usize) -> 
 ///
 /// # Safety
 /// As the module says; L is finished, and row j of U is the caller's.
-pub(super) unsafe fn mirror<const B: usize>(f: &Making<'_>, j: usize) {
+pub(super) unsafe fn mirror<const B: usize>(f: &FactorWriter<'_>, j: usize) {
     for (place, &i) in f.upper.row_range(j).zip(f.upper.row(j)) {
         let from = f.lower.find(i as usize, j).expect("the pattern of U is that of L transposed");
         // SAFETY: blocks stand at both places.
@@ -358,7 +358,10 @@ pub(super) unsafe fn mirror<const B: usize>(f: &Making<'_>, j: usize) {
 ///   Wₖᵀ = Aᵢₖᵀ − Σ Lₖₘ Wₘᵀ (m < k in both rows);  Lᵢₖᵀ = Dₖ⁻¹ Wₖᵀ;  Dᵢ = Aᵢᵢ − Σ Wₖ Lᵢₖᵀ
 /// Where only diagonal blocks are updated, Wₖ stays that of A.
 #[inline(always)]
-unsafe fn eliminate_ic_with<L: BlockRow, const B: usize>(f: &Making<'_>, i: usize) -> Result<(), Breakdown> {
+unsafe fn eliminate_ic_with<L: BlockRow, const B: usize>(
+    f: &FactorWriter<'_>,
+    i: usize,
+) -> Result<(), Breakdown> {
     let (columns, start) = (f.lower.row(i), f.lower.row_ptr()[i]);
     let w = |k: usize| f.l.wrapping_add((start + k) * B * B);
     let given = f.a.values.wrapping_add(f.a.pattern.row_ptr()[i] * B * B);
@@ -401,7 +404,10 @@ unsafe fn eliminate_ic_with<L: BlockRow, const B: usize>(f: &Making<'_>, i: usiz
 ///   for k < i:  Lᵢₖ = Wₖ Dₖ⁻¹;  Wⱼ −= Wₖ Uₖⱼ for j > k in both patterns;  Dᵢ = Wᵢ;  Uᵢⱼ = Dᵢ⁻¹ Wⱼ
 /// Where only diagonal blocks are updated, j is i alone.
 #[inline(always)]
-unsafe fn eliminate_ilu_with<L: BlockRow, const B: usize>(f: &Making<'_>, i: usize) -> Result<(), Breakdown> {
+unsafe fn eliminate_ilu_with<L: BlockRow, const B: usize>(
+    f: &FactorWriter<'_>,
+    i: usize,
+) -> Result<(), Breakdown> {
     let (l_columns, u_columns) = (f.lower.row(i), f.upper.row(i));
     let l = f.l.wrapping_add(f.lower.row_ptr()[i] * B * B);
     let u = f.u.wrapping_add(f.upper.row_ptr()[i] * B * B);
@@ -469,7 +475,7 @@ mod tests {
         let (n, rows) = (a.nrows(), lower.nrows());
         let b: Vec<f64> = (0..n).map(|i| ((i * 37) as f64).sin()).collect();
         let (mut z, mut y, mut d) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
-        let f = Making {
+        let f = FactorWriter {
             a: a.view(),
             lower,
             upper,

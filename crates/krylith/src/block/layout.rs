@@ -80,14 +80,13 @@ fn build(
     })?;
     let shift = recorder.factor_with(space, (options.recover, kind), matrices.source(), &mut m)?;
     let n = source.nrows();
-    let vectors = (method.workspace_bytes(n) as usize).saturating_add(24 * n);
-    let (down, up) = m.plans();
+    let vectors = (method.workspace_bytes(n) as usize).saturating_add(16 * n);
     let summary = SetupSummary {
         kind,
         nnz: m.nnz(),
         bytes: m.bytes(),
         shift,
-        schedule: Some([down.why().to_owned(), up.why().to_owned()]),
+        schedule: Some(m.schedule(space.threads())),
         layout: format!("dense blocks of {size} x {size}, rows as given"),
         ordering: String::new(),
         predicted: predicted + vectors,

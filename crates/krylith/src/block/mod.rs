@@ -23,7 +23,7 @@
 //! let space = Threads::new(2);
 //! let a = BlockMatrix::new(&space, &a, natural_block(a.pattern()).size)?;
 //! let mut m = BlockPreconditioner::new(&space, &a, &BlockRecipe::new(BlockKind::Ic0))?;
-//! m.shift = 1.0; // so close to incompressible, no factor without a shift exists
+//! m.set_shift(1.0); // so close to incompressible, no factor without a shift exists
 //! m.refactor(&space, &a)?;
 //! let system = System { space: &space, a: &a, m: &m };
 //! let (b, mut x) = (vec![1.0; a.nrows()], vec![0.0; a.nrows()]);
@@ -42,7 +42,7 @@ mod matrix;
 mod natural;
 
 pub use any::{BlockMatrix, BlockPreconditioner};
-pub use factor::{BlockFactor, BlockKind, BlockRecipe, BlockScratch, BlockSymbolic};
+pub use factor::{BlockFactor, BlockKind, BlockRecipe, BlockSymbolic};
 pub(crate) use layout::InBlocks;
 pub use matrix::Bsr;
 pub use natural::{BlockSize, natural_block};

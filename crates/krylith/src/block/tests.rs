@@ -399,7 +399,7 @@ fn of_several_bad_blocks_the_smallest_row_is_told() {
     let symbolic = BlockRecipe::new(BlockKind::Ic0).analyze(&space, &blocks).unwrap();
     let mut later = symbolic.allocate::<2>();
     assert!(later.refactor(&space, &blocks).is_err());
-    later.shift = 3.0;
+    later.set_shift(3.0);
     later.refactor(&space, &blocks).unwrap();
     assert_eq!(later.parts(), m.parts());
 

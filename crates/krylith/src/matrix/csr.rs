@@ -180,6 +180,12 @@ impl<T: Scalar> Csr<T> {
         &mut self.values
     }
 
+    /// The pattern, and the values to be changed in place.
+    pub(crate) fn parts_mut(&mut self) -> (&Pattern, &mut [T]) {
+        self.version = Version::new();
+        (&self.pattern, &mut self.values)
+    }
+
     pub(super) fn version(&self) -> &Version {
         &self.version
     }

@@ -99,10 +99,10 @@ fn built<S: Real>(
     predicted: Option<usize>,
 ) -> Attempt<Threads<f64>> {
     let (nnz, bytes) = (f.nnz(), f.bytes());
-    let (down, up) = f.plans();
-    let schedule = Some([down.why().to_owned(), up.why().to_owned()]);
+
+    let schedule = Some(f.schedule(setup.space.threads()));
     let n = setup.source.nrows();
-    let vectors = (setup.method.workspace_bytes(n) as usize).saturating_add(24 * n);
+    let vectors = (setup.method.workspace_bytes(n) as usize).saturating_add(16 * n);
     let (predicted, held) = (predicted.unwrap_or(bytes) + vectors, bytes + vectors);
     let ordering = String::new();
     let summary = SetupSummary { kind, nnz, bytes, shift, schedule, layout, ordering, predicted, held };

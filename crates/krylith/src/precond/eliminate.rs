@@ -26,7 +26,7 @@ use crate::matrix::{Csr, Pattern};
 use crate::scalar::Real;
 
 /// The matrix and the factor in the making, computed in `T` and stored in `S`.
-pub(super) struct Rows<'a, T, S> {
+pub struct Rows<'a, T, S> {
     pub(super) a: &'a Csr<T>,
     pub(super) form: Form,
     pub(super) shift: f64,
@@ -35,7 +35,7 @@ pub(super) struct Rows<'a, T, S> {
     pub(super) l: DisjointSlice<'a, S>,
     pub(super) u: DisjointSlice<'a, S>,
     pub(super) inverse: DisjointSlice<'a, T>,
-    pub(super) bad: FirstBadPivot,
+    pub(super) bad: &'a FirstBadPivot,
 }
 
 /// What a row is about to become.

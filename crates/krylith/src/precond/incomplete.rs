@@ -8,13 +8,12 @@
 //! A factor that keeps sums of columns is the one that keeps sums of rows for Aᵀ, transposed.
 #![allow(unsafe_code)]
 
-use super::eliminate::{Rows, transpose_row};
+use super::driver::{Factor, FactorScratch, Triangular};
 use super::fill;
 use super::form::{Form, Kind, Sums, Update};
-use super::ldu::{Ldu, LduSymbolic, SweepScratch};
-use super::pivot::FirstBadPivot;
+use super::ldu::{Ldu, LduSymbolic};
+use super::require_diagonal;
 use super::threshold::Triangles;
-use super::{require_diagonal, require_pattern};
 use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, MatrixError, SetupError};
 use crate::matrix::{Csr, Pattern};
@@ -119,11 +118,9 @@ impl Incomplete {
 #[derive(Debug, Clone)]
 pub struct IncompleteSymbolic {
     form: Form,
-    /// Of A.
-    source: Arc<Pattern>,
     ldu: Arc<LduSymbolic>,
-    /// For a factor that keeps sums of columns: the pattern of Aᵀ, and what is eliminated there.
-    transposed: Option<(Arc<Pattern>, Arc<LduSymbolic>)>,
+    /// For a factor that keeps sums of columns: what is eliminated of Aᵀ.
+    transposed: Option<Arc<LduSymbolic>>,
 }
 
 impl IncompleteSymbolic {
@@ -140,30 +137,24 @@ impl IncompleteSymbolic {
             Kind::Cholesky => lower.transpose(),
             Kind::Lu => fill::strict(pattern, false),
         };
-        let transposed = if form.transposed() {
-            let (below, above) = (upper.transpose(), lower.transpose());
-            let ldu = LduSymbolic::new(Arc::new(below), Arc::new(above), threads, schedule)?;
-            Some((Arc::new(source.transpose()), Arc::new(ldu)))
-        } else {
-            None
+        let new = |source: &Arc<Pattern>, below, above| {
+            LduSymbolic::new(source, Arc::new(below), Arc::new(above), threads, schedule).map(Arc::new)
         };
-        let ldu = Arc::new(LduSymbolic::new(Arc::new(lower), Arc::new(upper), threads, schedule)?);
-        Ok(IncompleteSymbolic { form, source: Arc::clone(source), ldu, transposed })
+        let transposed = match form.transposed() {
+            true => Some(new(&Arc::new(source.transpose()), upper.transpose(), lower.transpose())?),
+            false => None,
+        };
+        Ok(IncompleteSymbolic { form, ldu: new(source, lower, upper)?, transposed })
     }
 
     /// Room for a factor stored in `S`, all zero: `refactor` comes before its use.
     pub fn allocate<T: Real, S: Real>(&self) -> IncompleteFactor<T, S> {
-        let transposed = self.transposed.as_ref().map(|(pattern, ldu)| {
-            let a = Csr::trusted(Arc::clone(pattern), vec![T::ZERO; pattern.nnz()]);
-            Box::new(Transposed { a, ldu: ldu.allocate() })
+        let factor = |ldu: &LduSymbolic| Factor::with_room(ldu.allocate(self.form), Arc::clone(&ldu.plans));
+        let transposed = self.transposed.as_ref().map(|ldu| {
+            let a = Csr::trusted(Arc::clone(&ldu.source), vec![T::ZERO; ldu.source.nnz()]);
+            Box::new(Transposed { a, factor: factor(ldu) })
         });
-        IncompleteFactor {
-            form: self.form,
-            source: Arc::clone(&self.source),
-            ldu: self.ldu.allocate(),
-            transposed,
-            shift: 0.0,
-        }
+        IncompleteFactor { factor: factor(&self.ldu), transposed }
     }
 }
 
@@ -191,39 +182,39 @@ impl<T: Real> Symbolic<Threads<T>, Csr<T>> for IncompleteSymbolic {
 
 /// The factor, with its triangles stored in `S`.
 #[derive(Debug)]
-pub struct IncompleteFactor<T, S = T> {
-    form: Form,
-    source: Arc<Pattern>,
-    ldu: Ldu<T, S>,
+pub struct IncompleteFactor<T: Real, S: Real = T> {
+    factor: Factor<Ldu<T, S>>,
     transposed: Option<Box<Transposed<T, S>>>,
-    shift: f64,
 }
 
 /// Aᵀ and its factor.
 #[derive(Debug)]
-struct Transposed<T, S> {
+struct Transposed<T: Real, S: Real> {
     a: Csr<T>,
-    ldu: Ldu<T, S>,
+    factor: Factor<Ldu<T, S>>,
 }
 
 impl<T: Real, S: Real> Preconditioner<Threads<T>, Csr<T>> for IncompleteFactor<T, S> {
     fn refactor(&mut self, space: &Threads<T>, a: &Csr<T>) -> Result<(), SetupError> {
-        require_pattern(&self.source, a.pattern())?;
-        let Some(transposed) = &mut self.transposed else {
-            return eliminate(space, a, self.form, self.shift, &mut self.ldu);
-        };
-        let Transposed { a: at, ldu } = &mut **transposed;
+        let Some(transposed) = &mut self.transposed else { return self.factor.refactor(space, a) };
+        let Transposed { a: at, factor: of_at } = &mut **transposed;
+        self.factor.kernels().require(a)?;
+        self.factor.release();
         transpose_into(space, a, at);
-        eliminate(space, at, self.form, self.shift, ldu)?;
-        transpose_into(space, &ldu.upper, &mut self.ldu.lower);
-        transpose_into(space, &ldu.lower, &mut self.ldu.upper);
-        self.ldu.inverse.copy_from_slice(&ldu.inverse);
+        of_at.refactor(space, at)?;
+        let (own, theirs) = (self.factor.kernels_mut(), of_at.kernels());
+        transpose_into(space, &theirs.upper, &mut own.lower);
+        transpose_into(space, &theirs.lower, &mut own.upper);
+        own.inverse.copy_from_slice(&theirs.inverse);
+        self.factor.set_computed();
         Ok(())
     }
 
     fn set_shift(&mut self, shift: f64) -> bool {
-        self.shift = shift;
-        true
+        if let Some(transposed) = &mut self.transposed {
+            transposed.factor.set_shift(shift);
+        }
+        self.factor.set_shift(shift)
     }
 }
 
@@ -244,45 +235,6 @@ fn require_strict(pattern: &Pattern, below: bool) -> Result<(), MatrixError> {
         }
     }
     Ok(())
-}
-
-/// The numbers of a factor on its pattern.
-fn eliminate<T: Real, S: Real>(
-    space: &Threads<T>,
-    a: &Csr<T>,
-    form: Form,
-    shift: f64,
-    ldu: &mut Ldu<T, S>,
-) -> Result<(), SetupError> {
-    let Ldu { symbolic, lower, upper, inverse, refactoring } = ldu;
-    let run = symbolic.down.begin(refactoring);
-    let rows = Rows {
-        a,
-        form,
-        shift,
-        lower: &symbolic.lower,
-        upper: &symbolic.upper,
-        l: DisjointSlice::new(lower.values_mut()),
-        u: DisjointSlice::new(upper.values_mut()),
-        inverse: DisjointSlice::new(inverse),
-        bad: FirstBadPivot::default(),
-    };
-    space.team().run(|member| {
-        // SAFETY: the plan calls each row once, after the rows of its lower pattern.
-        run.go(&member, |i| unsafe { rows.eliminate(i) });
-        if form.kind == Kind::Cholesky {
-            member.barrier();
-            for j in member.part(symbolic.upper.nrows(), 256) {
-                let columns = symbolic.upper.row(j);
-                // SAFETY: every row of U has one member; L is finished since the barrier.
-                unsafe {
-                    let to = rows.u.get(symbolic.upper.row_range(j));
-                    transpose_row(&rows.l, &symbolic.lower, j, columns, to);
-                }
-            }
-        }
-    });
-    rows.bad.into_result(|row| inverse[row].to_f64())
 }
 
 /// Copies the transpose of a matrix into one of the transposed pattern.
@@ -332,55 +284,56 @@ impl<T: Real, S: Real> IncompleteFactor<T, S> {
             return Err(BackendError::Unsupported { what: "sums of columns on a frozen pattern" }.into());
         }
         let (below, above) = (Arc::clone(lower.pattern()), Arc::clone(upper.pattern()));
-        let ldu = Arc::new(LduSymbolic::new(below, above, threads, schedule)?);
-        let symbolic = IncompleteSymbolic { form, source: Arc::clone(source), ldu, transposed: None };
-        let mut factor: Self = symbolic.allocate();
+        let ldu = LduSymbolic::new(source, below, above, threads, schedule)?;
+        let mut kernels: Ldu<T, S> = ldu.allocate(form);
         let narrow = |v: &T| S::from_f64(v.to_f64());
-        for (to, from) in [(&mut factor.ldu.lower, &lower), (&mut factor.ldu.upper, &upper)] {
+        for (to, from) in [(&mut kernels.lower, &lower), (&mut kernels.upper, &upper)] {
             to.values_mut().iter_mut().zip(from.values()).for_each(|(to, from)| *to = narrow(from));
         }
-        factor.ldu.inverse = inverse;
-        Ok(factor)
+        kernels.inverse = inverse;
+        Ok(IncompleteFactor { factor: Factor::computed(kernels, ldu.plans), transposed: None })
     }
 
     /// Entries of L, D and U; of a symmetric factor those of L and D.
     pub fn nnz(&self) -> usize {
-        match self.form.kind {
-            Kind::Cholesky => self.ldu.lower.nnz() + self.ldu.inverse.len(),
-            Kind::Lu => self.ldu.nnz(),
-        }
+        self.factor.nnz()
     }
 
     /// Bytes of the factor and its plans.
     pub fn bytes(&self) -> usize {
-        let transposed = self.transposed.as_ref().map_or(0, |t| t.a.bytes() + t.ldu.bytes());
-        self.ldu.bytes() + transposed
+        self.factor.bytes() + self.transposed.as_ref().map_or(0, |t| t.a.bytes() + t.factor.bytes())
     }
 
     /// The plans of the forward and the backward sweep.
     pub fn plans(&self) -> (&Plan, &Plan) {
-        (&self.ldu.symbolic.down, &self.ldu.symbolic.up)
+        (&self.factor.plans().down, &self.factor.plans().up)
+    }
+
+    /// How the forward and the backward sweep are divided on a team of `threads`, and why.
+    pub fn schedule(&self, threads: usize) -> [String; 2] {
+        self.factor.schedule(threads)
     }
 
     /// The strict triangles and the inverse of D in M = (I + L) D (I + U).
     pub fn parts(&self) -> (&Csr<S>, &[T], &Csr<S>) {
-        (&self.ldu.lower, &self.ldu.inverse, &self.ldu.upper)
+        let Ldu { lower, inverse, upper, .. } = self.factor.kernels();
+        (lower, inverse, upper)
     }
 }
 
 impl<T: Real, S: Real> LinearOperator<Threads<T>> for IncompleteFactor<T, S> {
-    type Scratch = SweepScratch<T>;
+    type Scratch = FactorScratch<Plan>;
 
     fn domain(&self) -> usize {
-        self.ldu.inverse.len()
+        self.factor.domain()
     }
 
     fn range(&self) -> usize {
-        self.ldu.inverse.len()
+        self.factor.range()
     }
 
-    fn scratch(&self, _: &Threads<T>) -> Result<SweepScratch<T>, BackendError> {
-        Ok(self.ldu.scratch())
+    fn scratch(&self, space: &Threads<T>) -> Result<Self::Scratch, BackendError> {
+        self.factor.scratch(space)
     }
 
     fn apply(
@@ -388,8 +341,8 @@ impl<T: Real, S: Real> LinearOperator<Threads<T>> for IncompleteFactor<T, S> {
         space: &Threads<T>,
         x: &Vec<T>,
         z: &mut Vec<T>,
-        scratch: &mut SweepScratch<T>,
+        scratch: &mut Self::Scratch,
     ) -> Result<(), BackendError> {
-        self.ldu.apply(space, x, z, scratch)
+        self.factor.apply(space, x, z, scratch)
     }
 }

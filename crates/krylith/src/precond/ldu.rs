@@ -1,35 +1,42 @@
-//! A factor M = (I + L) D (I + U) with strict triangles by rows, and its application.
+//! Kernels by rows: M = (I + L) D (I + U) with strict triangles.
 //!
-//!   forward:  yᵢ = xᵢ − Σ lᵢⱼ yⱼ (j < i);   backward:  zᵢ = yᵢ / dᵢ − Σ uᵢⱼ zⱼ (j > i)
+//!   forward:  zᵢ = xᵢ − Σ lᵢⱼ zⱼ (j < i);   backward:  zᵢ = zᵢ / dᵢ − Σ uᵢⱼ zⱼ (j > i), in place
 //!
 //! Each row sums from left to right in the forward sweep; in the backward sweep from right to left: the entry that was
-//! computed last comes last, so that a row waits for it as late as possible. Both sweeps are handed to the team at once.
+//! computed last comes last, so that a row waits for it as late as possible.
 //!
 //! L and U may be stored narrower (`S`) than the vectors (`T`); sums run in the wider one.
 //!
-//! Bytes: 12 an entry of L and U (8 if they are `f32`), 16 a row for pointers, 8 for D; x, y and z pass once more: 12 nnz + 56 n.
+//! Bytes: 12 an entry of L and U (8 if they are `f32`), 16 a row for pointers, 8 for D; x and z pass once more: 12 nnz + 56 n.
 #![allow(unsafe_code)]
 
+use super::driver::{Plans, Triangular};
+use super::eliminate::{Rows, transpose_row};
+use super::form::{Form, Kind};
+use super::pivot::FirstBadPivot;
+use super::require_pattern;
 use crate::disjoint::DisjointSlice;
-use crate::error::BackendError;
+use crate::error::SetupError;
 use crate::matrix::{Csr, Pattern, Triangle};
 use crate::scalar::Real;
-use crate::schedule::{Plan, PlanScratch, Schedule};
-use crate::space::{Threads, require_same};
+use crate::schedule::{Plan, Schedule};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The patterns of the strict triangles, and how to go through them.
 #[derive(Debug)]
 pub(super) struct LduSymbolic {
+    /// Of the matrices that are factored.
+    pub(super) source: Arc<Pattern>,
     pub(super) lower: Arc<Pattern>,
     pub(super) upper: Arc<Pattern>,
-    pub(super) down: Plan,
-    pub(super) up: Plan,
+    pub(super) plans: Arc<Plans<Plan>>,
 }
 
 impl LduSymbolic {
     /// From the patterns of the strict triangles.
     pub(super) fn new(
+        source: &Arc<Pattern>,
         lower: Arc<Pattern>,
         upper: Arc<Pattern>,
         threads: usize,
@@ -37,101 +44,118 @@ impl LduSymbolic {
     ) -> Result<Self, crate::MatrixError> {
         let down = Plan::new(&lower, Triangle::Lower, threads, schedule)?;
         let up = Plan::new(&upper, Triangle::Upper, threads, schedule)?;
-        Ok(LduSymbolic { lower, upper, down, up })
+        Ok(LduSymbolic { source: Arc::clone(source), lower, upper, plans: Arc::new(Plans { down, up }) })
     }
 
     /// A factor of this pattern, its values to be computed.
-    pub(super) fn allocate<T: Real, S: Real>(self: &Arc<Self>) -> Ldu<T, S> {
+    pub(super) fn allocate<T: Real, S: Real>(&self, form: Form) -> Ldu<T, S> {
         Ldu {
+            form,
+            source: Arc::clone(&self.source),
             lower: Csr::trusted(Arc::clone(&self.lower), vec![S::ZERO; self.lower.nnz()]),
             upper: Csr::trusted(Arc::clone(&self.upper), vec![S::ZERO; self.upper.nnz()]),
             inverse: vec![T::ZERO; self.lower.nrows()],
-            symbolic: Arc::clone(self),
-            refactoring: self.down.scratch(),
         }
     }
 }
 
 /// The factor.
 #[derive(Debug)]
-pub(super) struct Ldu<T, S> {
-    pub(super) symbolic: Arc<LduSymbolic>,
+pub struct Ldu<T, S> {
+    pub(super) form: Form,
+    source: Arc<Pattern>,
     pub(super) lower: Csr<S>,
     pub(super) upper: Csr<S>,
     /// 1 / dᵢ.
     pub(super) inverse: Vec<T>,
-    /// Progress of `refactor`, which runs along the plan of the forward sweep.
-    pub(super) refactoring: PlanScratch,
 }
 
-/// Progress of both sweeps, and the vector between them.
-#[derive(Debug)]
-pub struct SweepScratch<T> {
-    down: PlanScratch,
-    up: PlanScratch,
-    between: Vec<T>,
-}
+impl<T: Real, S: Real> Triangular for Ldu<T, S> {
+    type Scalar = T;
+    type Source = Csr<T>;
+    type Plan = Plan;
+    type Elimination<'e> = Rows<'e, T, S>;
 
-impl<T: Real, S: Real> Ldu<T, S> {
-    pub(super) fn scratch(&self) -> SweepScratch<T> {
-        SweepScratch {
-            down: self.symbolic.down.scratch(),
-            up: self.symbolic.up.scratch(),
-            between: vec![T::ZERO; self.inverse.len()],
+    fn len(&self) -> usize {
+        self.inverse.len()
+    }
+
+    fn require(&self, source: &Csr<T>) -> Result<(), SetupError> {
+        require_pattern(&self.source, source.pattern())
+    }
+
+    fn begin<'e>(&'e mut self, source: &'e Csr<T>, shift: f64, bad: &'e FirstBadPivot) -> Rows<'e, T, S> {
+        let (lower, l) = self.lower.parts_mut();
+        let (upper, u) = self.upper.parts_mut();
+        Rows {
+            a: source,
+            form: self.form,
+            shift,
+            lower,
+            upper,
+            l: DisjointSlice::new(l),
+            u: DisjointSlice::new(u),
+            inverse: DisjointSlice::new(&mut self.inverse),
+            bad,
         }
     }
 
-    /// Entries of L, D and U.
-    pub(super) fn nnz(&self) -> usize {
-        self.lower.nnz() + self.inverse.len() + self.upper.nnz()
+    #[inline]
+    unsafe fn eliminate(rows: &Rows<'_, T, S>, row: usize) {
+        // SAFETY: by the caller's promise.
+        unsafe { rows.eliminate(row) };
     }
 
-    /// Bytes of the factor and its plans.
-    pub(super) fn bytes(&self) -> usize {
-        let plans = self.symbolic.down.bytes() + self.symbolic.up.bytes();
-        self.lower.bytes() + self.upper.bytes() + size_of_val(self.inverse.as_slice()) + plans
+    fn mirror_parts(&self) -> Option<(usize, usize)> {
+        (self.form.kind == Kind::Cholesky).then_some((self.inverse.len(), 256))
     }
 
-    /// z = M⁻¹ x.
-    pub(super) fn apply(
-        &self,
-        space: &Threads<T>,
-        x: &[T],
-        z: &mut [T],
-        scratch: &mut SweepScratch<T>,
-    ) -> Result<(), BackendError> {
-        let n = self.inverse.len();
-        require_same("x and the factor", &x.len(), &n)?;
-        require_same("z and the factor", &z.len(), &n)?;
-        require_same("the scratch and the factor", &scratch.between.len(), &n)?;
-        let (down, up) =
-            (self.symbolic.down.begin(&mut scratch.down), self.symbolic.up.begin(&mut scratch.up));
-        let (y, z) = (DisjointSlice::new(&mut scratch.between), DisjointSlice::new(z));
-        let (lower, upper) = (self.lower.view(), self.upper.view());
-        space.team().run(|member| {
-            down.go(&member, |i| {
-                let (columns, values) = lower.row(i);
-                let mut sum = x[i];
-                for (&j, &l) in columns.iter().zip(values) {
-                    // SAFETY: j < n by the pattern; the plan calls row j before row i.
-                    sum -= T::from_f64(l.to_f64()) * unsafe { y.read(j as usize) };
-                }
-                // SAFETY: i < n; row i is called once, and whoever needs it is called later.
-                unsafe { y.write(i, sum) };
-            });
-            member.barrier();
-            up.go(&member, |i| {
-                let (columns, values) = upper.row(i);
-                // SAFETY: i < n; the forward sweep ended at the barrier.
-                let mut sum = unsafe { y.read(i) } * self.inverse[i];
-                for (&j, &u) in columns.iter().zip(values).rev() {
-                    // SAFETY: j < n by the pattern; the plan calls row j before row i.
-                    sum -= T::from_f64(u.to_f64()) * unsafe { z.read(j as usize) };
-                }
-                // SAFETY: i < n; row i is called once, and whoever needs it is called later.
-                unsafe { z.write(i, sum) };
-            });
-        });
-        Ok(())
+    unsafe fn mirror(rows: &Rows<'_, T, S>, parts: Range<usize>) {
+        for j in parts {
+            // SAFETY: every row of U has one caller; L is finished.
+            unsafe {
+                let to = rows.u.get(rows.upper.row_range(j));
+                transpose_row(&rows.l, rows.lower, j, rows.upper.row(j), to);
+            }
+        }
+    }
+
+    fn pivot(&self, row: usize) -> f64 {
+        self.inverse[row].to_f64()
+    }
+
+    #[inline]
+    unsafe fn forward(&self, i: usize, x: *const T, z: *mut T) {
+        let (columns, values) = self.lower.row(i);
+        // SAFETY: rows and columns are below the length of x and z; the rows needed are finished.
+        unsafe {
+            let mut sum = *x.add(i);
+            for (&j, &l) in columns.iter().zip(values) {
+                sum -= T::from_f64(l.to_f64()) * *z.add(j as usize);
+            }
+            *z.add(i) = sum;
+        }
+    }
+
+    #[inline]
+    unsafe fn backward(&self, i: usize, z: *mut T) {
+        let (columns, values) = self.upper.row(i);
+        // SAFETY: as above.
+        unsafe {
+            let mut sum = *z.add(i) * self.inverse[i];
+            for (&j, &u) in columns.iter().zip(values).rev() {
+                sum -= T::from_f64(u.to_f64()) * *z.add(j as usize);
+            }
+            *z.add(i) = sum;
+        }
+    }
+
+    fn nnz(&self) -> usize {
+        let above = if self.form.kind == Kind::Cholesky { 0 } else { self.upper.nnz() };
+        self.lower.nnz() + self.inverse.len() + above
+    }
+
+    fn bytes(&self) -> usize {
+        self.lower.bytes() + self.upper.bytes() + size_of_val(self.inverse.as_slice())
     }
 }

@@ -4,6 +4,7 @@
 //! in place without allocating. A bad pivot is an error that names the smallest such row.
 
 mod by_rows;
+pub(crate) mod driver;
 mod eliminate;
 mod fill;
 pub(crate) mod form;

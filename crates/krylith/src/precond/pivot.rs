@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The smallest row with a bad pivot so far.
 #[derive(Debug)]
-pub(crate) struct FirstBadPivot(AtomicUsize);
+pub struct FirstBadPivot(AtomicUsize);
 
 const NONE: usize = usize::MAX;
 
@@ -28,11 +28,6 @@ impl FirstBadPivot {
     #[inline]
     pub(crate) fn is_before(&self, row: usize) -> bool {
         self.0.load(Ordering::Relaxed) < row
-    }
-
-    /// Whether every pivot was good.
-    pub(crate) fn is_none(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == NONE
     }
 
     /// `Err(BadPivot)` with the first bad row and its pivot, after everybody has finished.

@@ -134,7 +134,7 @@ impl Blocks {
     }
 
     #[inline]
-    pub(super) fn go(
+    pub(super) fn for_each_ready(
         &self,
         rows: Rows,
         member: &Member<'_>,
@@ -142,7 +142,7 @@ impl Blocks {
         base: usize,
         mut row: impl FnMut(usize),
     ) {
-        self.go_blocks(member, progress, base, |block| {
+        self.for_each_ready_block(member, progress, base, |block| {
             for position in block {
                 row(rows.at(position));
             }
@@ -151,7 +151,7 @@ impl Blocks {
 
     /// Calls `run` on a member's blocks, each after the blocks it needs.
     #[inline]
-    pub(super) fn go_blocks(
+    pub(super) fn for_each_ready_block(
         &self,
         member: &Member<'_>,
         progress: &Progress,

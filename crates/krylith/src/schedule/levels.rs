@@ -87,7 +87,7 @@ impl Levels {
     }
 
     #[inline]
-    pub(super) fn go(&self, _: Rows, member: &Member<'_>, mut row: impl FnMut(usize)) {
+    pub(super) fn for_each_ready(&self, _: Rows, member: &Member<'_>, mut row: impl FnMut(usize)) {
         let mut start = 0;
         for (k, step) in self.steps.iter().enumerate() {
             if k > 0 {

@@ -4,9 +4,11 @@ mod blocks;
 mod levels;
 mod plan;
 mod slices;
+mod sweep;
 mod wavefront;
 
+pub(crate) use plan::require_threads;
 pub use plan::{Plan, Schedule};
-pub(crate) use plan::{PlanScratch, require_threads};
 pub(crate) use slices::SlicePlan;
+pub(crate) use sweep::SweepPlan;
 pub use wavefront::Wavefronts;

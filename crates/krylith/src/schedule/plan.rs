@@ -10,6 +10,7 @@
 //! Rows are computed by the same code whatever the plan, so a plan changes the speed and never a bit of the result.
 //! The choice comes from counts (rows, entries, blocks, levels) and the rough costs below, never from a stopwatch.
 
+use super::SweepPlan;
 use super::blocks::Blocks;
 use super::levels::Levels;
 use crate::error::MatrixError;
@@ -55,7 +56,7 @@ pub struct Plan {
     rows: Rows,
     threads: usize,
     form: Form,
-    why: String,
+    reason: String,
 }
 
 #[derive(Debug)]
@@ -95,7 +96,7 @@ impl Rows {
 
 /// The counters that one user of a plan waits on.
 #[derive(Debug)]
-pub(crate) struct PlanScratch {
+pub struct PlanScratch {
     plan: PlanId,
     progress: Progress,
     base: usize,
@@ -103,7 +104,7 @@ pub(crate) struct PlanScratch {
 
 /// Tells plans apart: counters of one would let rows of another run too early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PlanId(u64);
+pub struct PlanId(u64);
 
 impl PlanId {
     pub(super) fn new() -> Self {
@@ -149,7 +150,7 @@ impl Plan {
         pattern.require_square()?;
         require_threads(threads)?;
         let rows = Rows { n: pattern.nrows(), triangle };
-        let plan = |form, why| Ok(Plan { id: PlanId::new(), rows, threads, form, why });
+        let plan = |form, reason| Ok(Plan { id: PlanId::new(), rows, threads, form, reason });
         if threads <= 1 {
             return plan(Form::Sequential, "sequential: one thread".into());
         }
@@ -158,13 +159,13 @@ impl Plan {
         match schedule {
             Schedule::Levels => {
                 let l = levels();
-                let why = format!("{} as asked", l.describe());
-                plan(Form::Levels(l), why)
+                let reason = format!("{} as asked", l.describe());
+                plan(Form::Levels(l), reason)
             }
             Schedule::PointToPoint => {
                 let b = blocks();
-                let why = format!("{} as asked", b.describe());
-                plan(Form::Blocks(b), why)
+                let reason = format!("{} as asked", b.describe());
+                plan(Form::Blocks(b), reason)
             }
             Schedule::Auto => {
                 let entries = (0..rows.n).map(|i| rows.needs(pattern, i).len()).sum::<usize>();
@@ -189,8 +190,8 @@ impl Plan {
     }
 
     /// Which plan this is, and why.
-    pub fn why(&self) -> &str {
-        &self.why
+    pub fn reason(&self) -> &str {
+        &self.reason
     }
 
     /// `"sequential"`, `"levels"` or `"p2p"`.
@@ -201,9 +202,49 @@ impl Plan {
             Form::Blocks(_) => "p2p",
         }
     }
+}
 
-    /// Bytes that the plan holds.
-    pub fn bytes(&self) -> usize {
+/// One run through a plan, shared by the members.
+#[derive(Clone, Copy)]
+pub struct Run<'r> {
+    plan: &'r Plan,
+    progress: &'r Progress,
+    base: usize,
+}
+
+impl SweepPlan for Plan {
+    type Unit = usize;
+    type Scratch = PlanScratch;
+    type Run<'r> = Run<'r>;
+
+    fn scratch(&self) -> PlanScratch {
+        let members = if matches!(self.form, Form::Blocks(_)) { self.threads } else { 0 };
+        PlanScratch::new(self.id, members)
+    }
+
+    fn begin<'r>(&'r self, scratch: &'r mut PlanScratch, _: usize) -> Run<'r> {
+        let blocks = if let Form::Blocks(b) = &self.form { b.longest_list() } else { 0 };
+        let (progress, base) = scratch.advance(self.id, blocks);
+        Run { plan: self, progress, base }
+    }
+
+    #[inline]
+    fn for_each_ready(run: Run<'_>, member: &Member<'_>, mut visit: impl FnMut(usize)) {
+        let rows = run.plan.rows;
+        match &run.plan.form {
+            Form::Levels(levels) if member.size() > 1 => levels.for_each_ready(rows, member, visit),
+            Form::Blocks(blocks) if member.size() == run.plan.threads => {
+                blocks.for_each_ready(rows, member, run.progress, run.base, visit);
+            }
+            _ if member.rank() == 0 => match rows.triangle {
+                Triangle::Lower => (0..rows.n).for_each(visit),
+                Triangle::Upper => (0..rows.n).rev().for_each(visit),
+            },
+            _ => (0..0).for_each(&mut visit),
+        }
+    }
+
+    fn bytes(&self) -> usize {
         match &self.form {
             Form::Sequential => 0,
             Form::Levels(l) => l.bytes(),
@@ -211,43 +252,7 @@ impl Plan {
         }
     }
 
-    pub(crate) fn scratch(&self) -> PlanScratch {
-        let members = if matches!(self.form, Form::Blocks(_)) { self.threads } else { 0 };
-        PlanScratch::new(self.id, members)
-    }
-
-    /// Before every run: the counts from which this run's progress goes up.
-    pub(crate) fn begin<'s>(&self, scratch: &'s mut PlanScratch) -> Run<'_, 's> {
-        let blocks = if let Form::Blocks(b) = &self.form { b.longest_list() } else { 0 };
-        let (progress, base) = scratch.advance(self.id, blocks);
-        Run { plan: self, progress, base }
-    }
-}
-
-/// One run through a plan, shared by the members.
-#[derive(Clone, Copy)]
-pub(crate) struct Run<'p, 's> {
-    plan: &'p Plan,
-    progress: &'s Progress,
-    base: usize,
-}
-
-impl Run<'_, '_> {
-    /// A member's part: calls `row` on its rows, each after the rows it needs have been called, here or on other members. When
-    /// a member returns, others may still be at work: what needs all rows comes after a barrier.
-    #[inline]
-    pub(crate) fn go(&self, member: &Member<'_>, mut row: impl FnMut(usize)) {
-        let rows = self.plan.rows;
-        match &self.plan.form {
-            Form::Levels(levels) if member.size() > 1 => levels.go(rows, member, row),
-            Form::Blocks(blocks) if member.size() == self.plan.threads => {
-                blocks.go(rows, member, self.progress, self.base, row);
-            }
-            _ if member.rank() == 0 => match rows.triangle {
-                Triangle::Lower => (0..rows.n).for_each(row),
-                Triangle::Upper => (0..rows.n).rev().for_each(row),
-            },
-            _ => (0..0).for_each(&mut row),
-        }
+    fn reason(&self, _: usize) -> String {
+        self.reason.clone()
     }
 }

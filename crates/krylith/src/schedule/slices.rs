@@ -5,6 +5,7 @@
 //! that it needs, which are those next to where shares meet: while these are on their way, a member computes the others.
 //! Levels too small to share are member 0's.
 
+use super::SweepPlan;
 use super::blocks::{Blocks, Graph};
 use super::plan::{PlanId, PlanScratch, Schedule, cost};
 use crate::matrix::{Triangle, share};
@@ -21,13 +22,13 @@ const BLOCKS_A_SHARE: usize = 4;
 
 /// How a team goes through slices.
 #[derive(Debug)]
-pub(crate) struct SlicePlan {
+pub struct SlicePlan {
     id: PlanId,
     triangle: Triangle,
     slices: usize,
     threads: usize,
     form: Form,
-    why: String,
+    reason: String,
 }
 
 #[derive(Debug)]
@@ -49,7 +50,7 @@ impl SlicePlan {
         needs: impl Fn(usize) -> I + Sync,
     ) -> Self {
         let slices = levels.last().map_or(0, |&end| end as usize);
-        let plan = |form, why| SlicePlan { id: PlanId::new(), triangle, slices, threads, form, why };
+        let plan = |form, reason| SlicePlan { id: PlanId::new(), triangle, slices, threads, form, reason };
         if threads <= 1 {
             return plan(Form::Sequential, "sequential: one thread".into());
         }
@@ -105,30 +106,6 @@ impl SlicePlan {
         }
     }
 
-    /// Which plan this is, and why.
-    pub(crate) fn why(&self) -> &str {
-        &self.why
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        match &self.form {
-            Form::Sequential => 0,
-            Form::Levels(ends) => size_of_val(ends.as_slice()),
-            Form::Blocks(blocks) => blocks.bytes(),
-        }
-    }
-
-    pub(crate) fn scratch(&self) -> PlanScratch {
-        PlanScratch::new(self.id, if matches!(self.form, Form::Blocks(_)) { self.threads } else { 0 })
-    }
-
-    /// Before every run: the counts from which this run's progress goes up.
-    pub(crate) fn begin<'s>(&self, scratch: &'s mut PlanScratch) -> SliceRun<'_, 's> {
-        let blocks = if let Form::Blocks(b) = &self.form { b.longest_list() } else { 0 };
-        let (progress, base) = scratch.advance(self.id, blocks);
-        SliceRun { plan: self, progress, base }
-    }
-
     /// The slices at these positions of the sweep.
     fn slices(&self, positions: Range<usize>) -> Range<usize> {
         match self.triangle {
@@ -140,18 +117,31 @@ impl SlicePlan {
 
 /// One run through a plan, shared by the members.
 #[derive(Clone, Copy)]
-pub(crate) struct SliceRun<'p, 's> {
-    plan: &'p SlicePlan,
-    progress: &'s Progress,
+pub struct SliceRun<'r> {
+    plan: &'r SlicePlan,
+    progress: &'r Progress,
     base: usize,
 }
 
-impl SliceRun<'_, '_> {
-    /// A member's part: calls `run` on ranges of slices, within which slices go up for a lower triangle and down for an upper
-    /// one. When a member returns, others may still be at work: what needs all slices comes after a barrier.
+/// Units are ranges of slices, within which slices go up for a lower triangle and down for an upper one.
+impl SweepPlan for SlicePlan {
+    type Unit = Range<usize>;
+    type Scratch = PlanScratch;
+    type Run<'r> = SliceRun<'r>;
+
+    fn scratch(&self) -> PlanScratch {
+        PlanScratch::new(self.id, if matches!(self.form, Form::Blocks(_)) { self.threads } else { 0 })
+    }
+
+    fn begin<'r>(&'r self, scratch: &'r mut PlanScratch, _: usize) -> SliceRun<'r> {
+        let blocks = if let Form::Blocks(b) = &self.form { b.longest_list() } else { 0 };
+        let (progress, base) = scratch.advance(self.id, blocks);
+        SliceRun { plan: self, progress, base }
+    }
+
     #[inline]
-    pub(crate) fn go(&self, member: &Member<'_>, mut run: impl FnMut(Range<usize>)) {
-        let plan = self.plan;
+    fn for_each_ready(run: SliceRun<'_>, member: &Member<'_>, mut visit: impl FnMut(Range<usize>)) {
+        let plan = run.plan;
         match &plan.form {
             Form::Levels(ends) if member.size() > 1 => {
                 let mut start = 0;
@@ -159,17 +149,30 @@ impl SliceRun<'_, '_> {
                     let level = start..end as usize;
                     start = end as usize;
                     if let Some(own) = share_of(level, member.rank(), member.size()) {
-                        run(plan.slices(own));
+                        visit(plan.slices(own));
                     }
                     member.barrier();
                 }
             }
             Form::Blocks(blocks) if member.size() == plan.threads => {
-                blocks.go_blocks(member, self.progress, self.base, |block| run(plan.slices(block)));
+                blocks
+                    .for_each_ready_block(member, run.progress, run.base, |block| visit(plan.slices(block)));
             }
-            _ if member.rank() == 0 => run(0..plan.slices),
+            _ if member.rank() == 0 => visit(0..plan.slices),
             _ => {}
         }
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.form {
+            Form::Sequential => 0,
+            Form::Levels(ends) => size_of_val(ends.as_slice()),
+            Form::Blocks(blocks) => blocks.bytes(),
+        }
+    }
+
+    fn reason(&self, _: usize) -> String {
+        self.reason.clone()
     }
 }
 

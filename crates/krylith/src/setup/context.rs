@@ -170,7 +170,7 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
     /// Bytes of the method's workspace, and of the vectors around it.
     pub(crate) fn vector_bytes(&self) -> u64 {
         let rows = self.source.nrows();
-        self.method.workspace_bytes(rows).saturating_add(24 * rows as u64)
+        self.method.workspace_bytes(rows).saturating_add(16 * rows as u64)
     }
 
     /// `Err(MemoryLimit)` if vectors, what is taken already, and the least that a factor takes, are more than there is.

@@ -82,12 +82,11 @@ impl Memory {
         }
     }
 
-    /// What the method stores, a copy of b and the recomputed residual; b and x reordered if rows are, a vector between the
-    /// sweeps if not.
+    /// What the method stores, a copy of b and the recomputed residual; b and x reordered if rows are.
     pub fn vectors(&self, method: Method) -> usize {
         let (length, others) = match self.positions {
             Some(positions) => (positions, 16 * positions + 16 * self.rows),
-            None => (self.rows, 24 * self.rows),
+            None => (self.rows, 16 * self.rows),
         };
         (method.workspace_bytes(length) as usize).saturating_add(others)
     }

@@ -12,42 +12,43 @@ use super::LANES;
 use super::kernels::{self, Task, ValuesMut};
 use super::matrix::Sliced;
 use super::strips::SlicedPattern;
-use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, SetupError};
 use crate::huge;
 use crate::matrix::Triangle;
-use crate::operator::{LinearOperator, Preconditioner};
-use crate::precond::{FirstBadPivot, Form, Kind};
-use crate::schedule::{PlanScratch, Schedule, SlicePlan, require_threads};
+use crate::operator::{Preconditioner, Recipe, Symbolic};
+use crate::precond::driver::{Factor, Plans, Triangular};
+use crate::precond::{FirstBadPivot, Form, Incomplete, Kind};
+use crate::schedule::{Schedule, SlicePlan, require_threads};
 use crate::simd::Stored;
-use crate::space::{Threads, require_same};
+use crate::space::Threads;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The factor, its triangles stored in `S`.
+pub type SlicedFactor<S = f64> = Factor<SliceKernels<S>>;
+
+/// Values of a factor in slices.
 #[derive(Debug)]
-pub struct SlicedFactor<S = f64> {
+pub struct SliceKernels<S> {
     form: Form,
     pattern: Arc<SlicedPattern>,
     lower: Vec<S>,
     /// 1 / D.
     diagonal: Vec<f64>,
     upper: Vec<S>,
-    shift: f64,
-    down: SlicePlan,
-    up: SlicePlan,
-    refactoring: PlanScratch,
 }
 
-/// Progress of both sweeps.
-#[derive(Debug)]
-pub struct SlicedScratch {
-    down: PlanScratch,
-    up: PlanScratch,
+/// An analyzed pattern: plans for the sweeps.
+#[derive(Debug, Clone)]
+pub struct SlicedSymbolic {
+    form: Form,
+    pattern: Arc<SlicedPattern>,
+    plans: Arc<Plans<SlicePlan>>,
 }
 
-impl<S: Stored> SlicedFactor<S> {
-    /// Plans for the sweeps on a team of `threads`, and room for the factor. A symmetric one needs a symmetric pattern; one that
-    /// keeps sums of columns is made by rows only.
+impl SlicedSymbolic {
+    /// Plans for a factor on this pattern, which may have more entries than the matrices that are factored, on a team of `threads`. A
+    /// symmetric factor needs a symmetric pattern; one that keeps sums of columns is made by rows only.
     pub fn new(
         pattern: &Arc<SlicedPattern>,
         form: Form,
@@ -71,56 +72,115 @@ impl<S: Stored> SlicedFactor<S> {
             };
             SlicePlan::new(&pattern.order.levels, triangle, threads, schedule, |slice| strips.needs(slice))
         };
-        let (down, up) = (plan(Triangle::Lower), plan(Triangle::Upper));
-        Ok(SlicedFactor {
-            form,
+        let plans = Arc::new(Plans { down: plan(Triangle::Lower), up: plan(Triangle::Upper) });
+        Ok(SlicedSymbolic { form, pattern: Arc::clone(pattern), plans })
+    }
+
+    /// Room for a factor stored in `S`: `refactor` comes before its use.
+    pub fn allocate<S: Stored>(&self) -> SlicedFactor<S> {
+        let pattern = &self.pattern;
+        let kernels = SliceKernels {
+            form: self.form,
             pattern: Arc::clone(pattern),
             lower: huge::zeros(pattern.lower.len() * LANES),
             diagonal: huge::zeros(pattern.positions()),
             upper: huge::zeros(pattern.upper.len() * LANES),
-            shift: 0.0,
-            refactoring: down.scratch(),
-            down,
-            up,
-        })
+        };
+        Factor::with_room(kernels, Arc::clone(&self.plans))
+    }
+}
+
+impl Recipe<Threads<f64>, Sliced> for Incomplete {
+    type Symbolic = SlicedSymbolic;
+
+    /// For a factor without fill; one with fill has slices of its own ([`SlicedSymbolic::new`]).
+    fn analyze(&self, space: &Threads<f64>, a: &Sliced) -> Result<SlicedSymbolic, SetupError> {
+        if self.level > 0 {
+            return Err(BackendError::Unsupported { what: "fill in the slices of A" }.into());
+        }
+        SlicedSymbolic::new(&a.pattern, self.form, space.threads(), self.schedule)
+    }
+}
+
+impl Symbolic<Threads<f64>, Sliced> for SlicedSymbolic {
+    type Factor = SlicedFactor;
+
+    fn factor(&self, space: &Threads<f64>, a: &Sliced) -> Result<SlicedFactor, SetupError> {
+        let mut factor = self.allocate();
+        factor.refactor(space, a)?;
+        Ok(factor)
+    }
+}
+
+impl<S: Stored> Triangular for SliceKernels<S> {
+    type Scalar = f64;
+    type Source = Sliced;
+    type Plan = SlicePlan;
+    type Elimination<'e> = (Task<'e>, ValuesMut<S>);
+
+    fn len(&self) -> usize {
+        self.diagonal.len()
     }
 
-    /// The factor of a matrix in the same order whose pattern is part of the factor's, in place; allocates nothing.
-    fn refactor_from(&mut self, space: &Threads<f64>, a: &Sliced) -> Result<(), SetupError> {
-        if !Arc::ptr_eq(&a.pattern.order, &self.pattern.order) {
-            return Err(SetupError::PatternChanged);
-        }
-        let run = self.down.begin(&mut self.refactoring);
-        let (form, bad) = (self.form, FirstBadPivot::default());
-        let pattern = &*self.pattern;
-        let task = Task { pattern, a_pattern: &a.pattern, a: a.values(), form, shift: self.shift, bad: &bad };
-        let f = ValuesMut {
+    /// A matrix in the same order, whose pattern is part of the factor's.
+    fn require(&self, source: &Sliced) -> Result<(), SetupError> {
+        let same = Arc::ptr_eq(&source.pattern.order, &self.pattern.order);
+        if same { Ok(()) } else { Err(SetupError::PatternChanged) }
+    }
+
+    fn begin<'e>(
+        &'e mut self,
+        source: &'e Sliced,
+        shift: f64,
+        bad: &'e FirstBadPivot,
+    ) -> Self::Elimination<'e> {
+        let (pattern, form) = (&*self.pattern, self.form);
+        let task = Task { pattern, a_pattern: &source.pattern, a: source.values(), form, shift, bad };
+        let values = ValuesMut {
             lower: self.lower.as_mut_ptr(),
             diagonal: self.diagonal.as_mut_ptr(),
             upper: self.upper.as_mut_ptr(),
         };
-        space.team().run(|member| {
-            let (task, f): (&Task<'_>, &ValuesMut<S>) = (&task, &f);
-            run.go(&member, |slices| {
-                // SAFETY: the plan calls each slice once, after the slices its lower strips point to.
-                unsafe {
-                    match form.computes_both() {
-                        true => kernels::eliminate_both(task, *f, slices),
-                        false => kernels::eliminate_cholesky(task, *f, slices),
-                    }
-                }
-            });
-            if form.kind == Kind::Cholesky {
-                member.barrier();
-                // SAFETY: every slice of U has one member; L is finished since the barrier.
-                unsafe { kernels::mirror(pattern, *f, member.part(pattern.order.slices(), 64)) };
-            }
-        });
-        bad.into_result(|row| self.diagonal[pattern.order.positions[row] as usize])
+        (task, values)
     }
 
-    /// Entries of the factor, as those of the other form count them.
-    pub fn nnz(&self) -> usize {
+    unsafe fn eliminate((task, values): &Self::Elimination<'_>, slices: Range<usize>) {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            match task.form.computes_both() {
+                true => kernels::eliminate_both(task, *values, slices),
+                false => kernels::eliminate_cholesky(task, *values, slices),
+            }
+        }
+    }
+
+    fn mirror_parts(&self) -> Option<(usize, usize)> {
+        (self.form.kind == Kind::Cholesky).then_some((self.pattern.order.slices(), 64))
+    }
+
+    unsafe fn mirror((task, values): &Self::Elimination<'_>, slices: Range<usize>) {
+        // SAFETY: by the caller's promise.
+        unsafe { kernels::mirror(task.pattern, *values, slices) };
+    }
+
+    fn pivot(&self, row: usize) -> f64 {
+        self.diagonal[self.pattern.order.positions[row] as usize]
+    }
+
+    #[inline]
+    unsafe fn forward(&self, slices: Range<usize>, x: *const f64, z: *mut f64) {
+        // SAFETY: by the caller's promise.
+        unsafe { kernels::forward(&self.pattern.lower, self.lower.as_ptr(), slices, x, z) };
+    }
+
+    #[inline]
+    unsafe fn backward(&self, slices: Range<usize>, z: *mut f64) {
+        let (upper, inverse) = (self.upper.as_ptr(), self.diagonal.as_ptr());
+        // SAFETY: by the caller's promise.
+        unsafe { kernels::backward(&self.pattern.upper, upper, inverse, slices, z) };
+    }
+
+    fn nnz(&self) -> usize {
         let source = &self.pattern.source;
         match self.form.kind {
             Kind::Cholesky => source.nrows() + (source.nnz() - source.nrows()) / 2,
@@ -128,76 +188,10 @@ impl<S: Stored> SlicedFactor<S> {
         }
     }
 
-    /// Bytes of the factor and its plans, the pattern not counted.
-    pub fn bytes(&self) -> usize {
+    /// The pattern is not counted.
+    fn bytes(&self) -> usize {
         size_of_val(self.lower.as_slice())
             + size_of_val(self.diagonal.as_slice())
             + size_of_val(self.upper.as_slice())
-            + self.down.bytes()
-            + self.up.bytes()
-    }
-
-    /// The plans of the forward and the backward sweep.
-    pub(crate) fn plans(&self) -> [&SlicePlan; 2] {
-        [&self.down, &self.up]
-    }
-}
-
-impl<S: Stored> LinearOperator<Threads<f64>> for SlicedFactor<S> {
-    type Scratch = SlicedScratch;
-
-    fn domain(&self) -> usize {
-        self.diagonal.len()
-    }
-
-    fn range(&self) -> usize {
-        self.diagonal.len()
-    }
-
-    fn scratch(&self, _: &Threads<f64>) -> Result<SlicedScratch, BackendError> {
-        Ok(SlicedScratch { down: self.down.scratch(), up: self.up.scratch() })
-    }
-
-    fn apply(
-        &self,
-        space: &Threads<f64>,
-        x: &Vec<f64>,
-        z: &mut Vec<f64>,
-        scratch: &mut SlicedScratch,
-    ) -> Result<(), BackendError> {
-        let n = self.domain();
-        require_same("x and the factor", &x.len(), &n)?;
-        require_same("z and the factor", &z.len(), &n)?;
-        let (down, up) = (self.down.begin(&mut scratch.down), self.up.begin(&mut scratch.up));
-        let z = DisjointSlice::new(z);
-        let pattern = &*self.pattern;
-        space.team().run(|member| {
-            down.go(&member, |slices| {
-                // SAFETY: lengths were checked; the plan calls each slice once, after the slices its lower strips point to.
-                unsafe {
-                    kernels::forward(&pattern.lower, self.lower.as_ptr(), slices, x.as_ptr(), z.as_mut_ptr())
-                };
-            });
-            member.barrier();
-            up.go(&member, |slices| {
-                // SAFETY: as above for the upper strips; the forward sweep ended at the barrier.
-                unsafe {
-                    let (upper, inverse) = (self.upper.as_ptr(), self.diagonal.as_ptr());
-                    kernels::backward(&pattern.upper, upper, inverse, slices, z.as_mut_ptr());
-                }
-            });
-        });
-        Ok(())
-    }
-}
-
-impl<S: Stored> Preconditioner<Threads<f64>, Sliced> for SlicedFactor<S> {
-    fn refactor(&mut self, space: &Threads<f64>, a: &Sliced) -> Result<(), SetupError> {
-        self.refactor_from(space, a)
-    }
-
-    fn set_shift(&mut self, shift: f64) -> bool {
-        self.shift = shift;
-        true
     }
 }

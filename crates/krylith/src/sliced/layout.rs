@@ -1,6 +1,6 @@
 //! Systems in slices: incomplete factors that gain from rows by wavefront.
 
-use super::{NotSliced, Sliced, SlicedFactor, SlicedPattern, Stored};
+use super::{NotSliced, Sliced, SlicedPattern, SlicedSymbolic, Stored};
 use crate::choice::{Layout, Preconditioning};
 use crate::engine::{Matrices, PlacedEngine};
 use crate::error::{SetupError, SolveError};
@@ -127,8 +127,8 @@ fn build<S: Stored>(
     let SetupContext { space, options, method, source, .. } = *setup;
     let (memory, bytes_of_source_pattern) = (found.memory(size_of::<S>()), found.bytes_of_source_pattern());
     let Patterns { of_a, of_source, of_factor } = found;
-    let plan = || SlicedFactor::<S>::new(&of_factor, form, space.threads(), options.schedule);
-    let mut m = recorder.analyzing(plan)?;
+    let plan = || SlicedSymbolic::new(&of_factor, form, space.threads(), options.schedule);
+    let mut m = recorder.analyzing(|| plan().map(|symbolic| symbolic.allocate::<S>()))?;
     let stored = |pattern: &Arc<SlicedPattern>, matrix: &Csr<f64>| {
         let mut sliced = Sliced::zeros(pattern);
         Storage::set(&mut sliced, space, matrix).map(|()| sliced)
@@ -146,7 +146,7 @@ fn build<S: Stored>(
         nnz: m.nnz(),
         bytes: m.bytes() + extra,
         shift,
-        schedule: Some(m.plans().map(|plan| plan.why().to_owned())),
+        schedule: Some(m.schedule(space.threads())),
         predicted: memory.copy + memory.factor + vectors,
         held: of_a.bytes() + extra + copies + m.bytes() + vectors,
         layout: memory.layout,

@@ -15,10 +15,9 @@
 //! [`Solver`](crate::Solver) takes this path by itself where it pays. By hand:
 //!
 //! ```
-//! use krylith::operator::{LinearOperator, Preconditioner};
-//! use krylith::schedule::Schedule;
-//! use krylith::precond::Form;
-//! use krylith::sliced::{Sliced, SlicedFactor, SlicedPattern};
+//! use krylith::operator::{LinearOperator, Recipe, Symbolic};
+//! use krylith::precond::Incomplete;
+//! use krylith::sliced::{Sliced, SlicedPattern};
 //! use krylith::{gallery::Problem, space::Threads};
 //! use std::sync::Arc;
 //!
@@ -27,8 +26,7 @@
 //! let pattern = Arc::new(SlicedPattern::find(a.pattern())?);
 //! let mut sliced = Sliced::zeros(&pattern);
 //! sliced.set(&space, &a)?;
-//! let mut m = SlicedFactor::<f64>::new(&pattern, Form::CHOLESKY, 2, Schedule::Auto)?;
-//! m.refactor(&space, &sliced)?;
+//! let m = Incomplete::ic(0).analyze(&space, &sliced)?.factor(&space, &sliced)?;
 //! // z = M⁻¹ b, in the new order and back.
 //! let (b, mut x) = (vec![1.0; a.nrows()], vec![0.0; a.nrows()]);
 //! let (mut r, mut z) = (vec![0.0; pattern.positions()], vec![0.0; pattern.positions()]);
@@ -55,7 +53,7 @@ mod order;
 mod strips;
 
 pub use crate::simd::Stored;
-pub use factor::{SlicedFactor, SlicedScratch};
+pub use factor::{SlicedFactor, SlicedSymbolic};
 pub(crate) use layout::InSlices;
 pub use matrix::Sliced;
 pub use strips::{NotSliced, SlicedPattern};
@@ -213,7 +211,8 @@ mod tests {
                 let space = Threads::new(threads);
                 let mut sliced = Sliced::zeros(of_a);
                 sliced.set(&space, a).unwrap();
-                let mut f = SlicedFactor::<S>::new(of_factor, recipe.form, threads, schedule).unwrap();
+                let mut f =
+                    SlicedSymbolic::new(of_factor, recipe.form, threads, schedule).unwrap().allocate::<S>();
                 f.refactor(&space, &sliced).unwrap();
                 let mut scratch = f.scratch(&space).unwrap();
                 for _ in 0..2 {
@@ -269,7 +268,9 @@ mod tests {
             let space = Threads::new(threads);
             let mut sliced = Sliced::zeros(&pattern);
             sliced.set(&space, &a).unwrap();
-            let mut f = SlicedFactor::<f64>::new(&pattern, Form::CHOLESKY, threads, Schedule::Auto).unwrap();
+            let mut f = SlicedSymbolic::new(&pattern, Form::CHOLESKY, threads, Schedule::Auto)
+                .unwrap()
+                .allocate::<f64>();
             let error = f.refactor(&space, &sliced).unwrap_err();
             assert!(
                 matches!(error, crate::SetupError::BadPivot { row: 77, value } if value < 0.0),

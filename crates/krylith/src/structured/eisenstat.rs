@@ -32,7 +32,7 @@ impl Scratch {
 
 impl<S: simd::Stored> StencilFactor<S> {
     fn check_split(&self, v: &SplitVectors<Vec<f64>>) -> Result<(), BackendError> {
-        let n = self.layout().positions(1);
+        let n = self.kernels().layout().positions(1);
         [&v.r, &v.p, &v.t, &v.w]
             .into_iter()
             .try_for_each(|v| require_same("the vector and the layout", &v.len(), &n))
@@ -40,20 +40,20 @@ impl<S: simd::Stored> StencilFactor<S> {
 
     /// D⁻¹ as a diagonal.
     fn stored_inverse(&self) -> Stored<f64> {
-        Stored { values: self.inverse().as_ptr(), width: 1 }
+        Stored { values: self.kernels().inverse().as_ptr(), width: 1 }
     }
 }
 
 impl<S: simd::Stored> SplitSweeps<Threads<f64>, StencilMatrix> for StencilFactor<S> {
     fn has_triangles_of(&self, a: &StencilMatrix) -> bool {
         self.require_ready().is_ok()
-            && StencilFactor::has_triangles_of(self, a)
+            && self.kernels().has_triangles_of(a)
             && a.dof == 1
-            && Arc::ptr_eq(&a.layout, self.layout())
+            && Arc::ptr_eq(&a.layout, self.kernels().layout())
     }
 
     fn scratch(&self, space: &Threads<f64>) -> Result<Box<dyn Any + Send>, BackendError> {
-        let sums = vec![0.0; 2 * self.layout().pieces()];
+        let sums = vec![0.0; 2 * self.kernels().layout().pieces()];
         Ok(Box::new(Scratch { pipeline: PipelineScratch::new(space.threads()), sums }))
     }
 
@@ -65,7 +65,8 @@ impl<S: simd::Stored> SplitSweeps<Threads<f64>, StencilMatrix> for StencilFactor
         scratch: &mut dyn Any,
     ) -> Result<(), BackendError> {
         self.check_split(v)?;
-        let (layout, pipeline, diagonal) = (&**self.layout(), self.pipeline(), self.stored_inverse());
+        let (layout, pipeline, diagonal) =
+            (&**self.kernels().layout(), self.kernels().pipeline(), self.stored_inverse());
         let counters = Scratch::of(scratch)?.pipeline.begin(layout, 1, space.threads());
         let (t, r) = (&v.t, DisjointSlice::new(&mut v.r));
         with_sides!(a, sides => {
@@ -73,9 +74,9 @@ impl<S: simd::Stored> SplitSweeps<Threads<f64>, StencilMatrix> for StencilFactor
             let sides = Sides { lower, diagonal, upper, below, above };
             space.team().run(|member| {
                 let sides = &sides;
-                pipeline.go(&member, layout, Direction::Up, counters, 0, |piece| {
+                pipeline.for_each_ready(&member, layout, Direction::Up, counters, 0, |piece| {
                     // SAFETY: vectors of the layout's size; each piece once, after what its lower offsets lead to.
-                    unsafe { kernels::forward(1, sides, piece, t.as_ptr(), r.as_mut_ptr()) };
+                    unsafe { kernels::forward(1, sides, &piece, t.as_ptr(), r.as_mut_ptr()) };
                 });
             });
         });
@@ -92,11 +93,11 @@ impl<S: simd::Stored> SplitSweeps<Threads<f64>, StencilMatrix> for StencilFactor
     ) -> Result<[f64; 2], BackendError> {
         self.check_split(v)?;
         let Scratch { pipeline: progress, sums } = Scratch::of(scratch)?;
-        let (layout, pipeline) = (&**self.layout(), self.pipeline());
+        let (layout, pipeline) = (&**self.kernels().layout(), self.kernels().pipeline());
         let counters = progress.begin(layout, 2, space.threads());
         let pieces = layout.pieces();
         let vectors = Vectors {
-            inverse: self.inverse().as_ptr(),
+            inverse: self.kernels().inverse().as_ptr(),
             real: layout.real.as_ptr(),
             r: v.r.as_ptr(),
             p: v.p.as_mut_ptr(),
@@ -107,14 +108,14 @@ impl<S: simd::Stored> SplitSweeps<Threads<f64>, StencilMatrix> for StencilFactor
             let sums = DisjointSlice::new(sums);
             with_sides!(a, sides => space.team().run(|member| {
                 let (sides, vectors, sums) = (&sides, &vectors, &sums);
-                pipeline.go(&member, layout, Direction::Down, counters, 0, |piece| {
+                pipeline.for_each_ready(&member, layout, Direction::Down, counters, 0, |piece| {
                     // SAFETY: vectors of the layout's size; each piece once, after what its upper offsets lead to.
-                    unsafe { descend(1, sides, piece, vectors, beta) };
+                    unsafe { descend(1, sides, &piece, vectors, beta) };
                 });
                 member.barrier();
-                pipeline.go(&member, layout, Direction::Up, counters, 1, |piece| {
+                pipeline.for_each_ready(&member, layout, Direction::Up, counters, 1, |piece| {
                     // SAFETY: as above for the lower offsets; t is finished since the barrier, every piece has sums of its own.
-                    unsafe { ascend(1, sides, piece, vectors, sums.as_mut_ptr(), pieces) };
+                    unsafe { ascend(1, sides, &piece, vectors, sums.as_mut_ptr(), pieces) };
                 });
             }));
         }
@@ -131,10 +132,10 @@ impl<S: simd::Stored> SplitSweeps<Threads<f64>, StencilMatrix> for StencilFactor
     ) -> Result<f64, BackendError> {
         self.check_split(v)?;
         require_same("x and the layout", &x.len(), &v.r.len())?;
-        let layout = &**self.layout();
+        let layout = &**self.kernels().layout();
         let sums = &mut Scratch::of(scratch)?.sums;
         let vectors = Vectors {
-            inverse: self.inverse().as_ptr(),
+            inverse: self.kernels().inverse().as_ptr(),
             real: layout.real.as_ptr(),
             r: std::ptr::null(),
             p: std::ptr::null_mut(),

@@ -63,7 +63,7 @@ impl Steps {
 }
 
 /// What is eliminated.
-pub(super) struct Task<'a, C, E> {
+pub(super) struct EliminationTask<'a, C, E> {
     pub(super) layout: &'a Layout,
     pub(super) a: Sides<'a, C, E>,
     /// Where A has the lower and the upper offsets of the factor.
@@ -78,7 +78,7 @@ pub(super) struct Task<'a, C, E> {
 }
 
 /// The factor in the making; lower and upper are null where they stay those of A.
-pub(super) struct Making<S> {
+pub(super) struct FactorWriter<S> {
     pub(super) lower: *mut S,
     pub(super) inverse: *mut f64,
     pub(super) upper: *mut S,
@@ -86,7 +86,7 @@ pub(super) struct Making<S> {
 }
 
 // SAFETY: pointers to numbers that members of a team write at places that the pipeline keeps apart.
-unsafe impl<S> Sync for Making<S> {}
+unsafe impl<S> Sync for FactorWriter<S> {}
 
 /// A block to read, entry by entry.
 trait Entries<L: Lanes>: Copy {
@@ -141,8 +141,8 @@ pub(super) type Block<L, const D: usize> = [[<L as Simd>::Pack; D]; D];
 /// As `kernels` says: the steps that the lower offsets lead to are finished.
 #[inline(always)]
 pub(super) unsafe fn eliminate_with<L: Lanes, C: Source, E: Source, S: Access, const D: usize>(
-    task: &Task<'_, C, E>,
-    f: &Making<S>,
+    task: &EliminationTask<'_, C, E>,
+    f: &FactorWriter<S>,
     piece: &Piece,
 ) {
     let squared = D * D;
@@ -196,9 +196,9 @@ pub(super) unsafe fn eliminate_with<L: Lanes, C: Source, E: Source, S: Access, c
 /// # Safety
 /// As above.
 #[inline(always)]
-pub(super) unsafe fn eliminate_diagonal_with<L: Lanes, C: Source, E: Source, const D: usize>(
-    task: &Task<'_, C, E>,
-    f: &Making<f64>,
+pub(super) unsafe fn eliminate_diagonal_with<L: Lanes, C: Source, E: Source, S: Access, const D: usize>(
+    task: &EliminationTask<'_, C, E>,
+    f: &FactorWriter<S>,
     piece: &Piece,
 ) {
     let squared = D * D;
@@ -308,7 +308,7 @@ impl<L: Lanes, const D: usize> Sizes<L, D> {
 /// the largest entry of the block of A. What is not finite in a row makes a pivot that is none.
 #[inline(always)]
 unsafe fn begin<L: Lanes, C: Source, E: Source, const D: usize>(
-    task: &Task<'_, C, E>,
+    task: &EliminationTask<'_, C, E>,
     centre: &mut Block<L, D>,
     mut size: Sizes<L, D>,
 ) -> [f64; LANES] {
@@ -416,11 +416,11 @@ unsafe fn subtract<L: Lanes, S: Access, const D: usize>(
 
 for_each_size! {
     eliminate = eliminate_with<C: Source, E: Source, S: Access>(
-        task: &Task<'_, C, E>, f: &Making<S>, piece: &Piece,
+        task: &EliminationTask<'_, C, E>, f: &FactorWriter<S>, piece: &Piece,
     ) if C::BLOCKS && Stored::<S>::BLOCKS
 }
 for_each_size! {
-    eliminate_diagonal = eliminate_diagonal_with<C: Source, E: Source>(
-        task: &Task<'_, C, E>, f: &Making<f64>, piece: &Piece,
-    ) if C::BLOCKS
+    eliminate_diagonal = eliminate_diagonal_with<C: Source, E: Source, S: Access>(
+        task: &EliminationTask<'_, C, E>, f: &FactorWriter<S>, piece: &Piece,
+    ) if C::BLOCKS && Stored::<S>::BLOCKS
 }

@@ -9,32 +9,32 @@
 //! Bytes of both sweeps: 8 an entry off the diagonal (4 in `f32`), 16 dof² a point for D⁻¹, and 40 a row.
 #![allow(unsafe_code)]
 
-use super::eliminate::{self, Making, Steps, Task};
-use super::kernels::{self, Constant, Sides, Source, Stored as InMemory};
+use super::eliminate::{self, EliminationTask, FactorWriter, Steps};
+use super::kernels::{self, Constant, Sides, Stored as InMemory};
 use super::layout::{Layout, Piece, Reaches};
 use super::matrix::{StencilMatrix, Values, with_sides};
-use super::pipeline::{Direction, Pipeline, PipelineScratch};
+use super::pipeline::{Direction, GridPlan, Pipeline};
 use super::stencil::{Offset, Stencil};
-use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, SetupError};
 use crate::huge;
-use crate::operator::{LinearOperator, Preconditioner, SplitSweeps};
-use crate::precond::{FirstBadPivot, Form, Kind};
+use crate::operator::{Preconditioner, Recipe, SplitSweeps, Symbolic};
+use crate::precond::driver::{Factor, Plans, Triangular};
+use crate::precond::{FirstBadPivot, Form, Incomplete, Kind};
 use crate::schedule::require_threads;
 use crate::simd::{LANES, Stored};
-use crate::space::{Threads, require_same};
+use crate::space::Threads;
 use std::sync::Arc;
 
 /// The factor, its triangles stored in `S`.
+pub type StencilFactor<S = f64> = Factor<StencilKernels<S>>;
+
+/// What does not depend on values.
 #[derive(Debug)]
-pub struct StencilFactor<S = f64> {
+struct Shape {
     layout: Arc<Layout>,
     stencil: Stencil,
     dof: usize,
     form: Form,
-    triangles: Triangles<S>,
-    /// D⁻¹.
-    inverse: Vec<f64>,
     below: Reaches,
     above: Reaches,
     /// Where A has the factor's lower and upper offsets.
@@ -42,12 +42,17 @@ pub struct StencilFactor<S = f64> {
     a_stencil: Stencil,
     steps: Steps,
     pipeline: Pipeline,
-    shift: f64,
-    /// There is a factor.
-    ready: bool,
     /// Places of the lower and the upper offsets that A does not have.
     missing: [usize; 2],
-    refactoring: PipelineScratch,
+}
+
+/// Values of a factor on a grid.
+#[derive(Debug)]
+pub struct StencilKernels<S> {
+    shape: Arc<Shape>,
+    triangles: Triangles<S>,
+    /// D⁻¹.
+    inverse: Vec<f64>,
 }
 
 /// L and U.
@@ -57,25 +62,25 @@ enum Triangles<S> {
         lower: Vec<S>,
         upper: Vec<S>,
     },
-    /// Those of A; `None` before the first factorization and after [`StencilFactor::release`].
+    /// Those of A; `None` before the first factorization and after `release`.
     OfA(Option<Arc<Values>>),
 }
 
-/// Progress of the sweeps.
-#[derive(Debug)]
-pub struct StencilScratch {
-    pipeline: PipelineScratch,
+/// An analyzed stencil: plans for the sweeps, and what elimination does.
+#[derive(Debug, Clone)]
+pub struct StencilSymbolic {
+    shape: Arc<Shape>,
+    plans: Arc<Plans<GridPlan>>,
 }
 
-impl<S: Stored> StencilFactor<S> {
-    /// The stencil of a factor, or why there is none.
-    fn plan(a: &StencilMatrix, form: Form, level: usize) -> Result<Stencil, SetupError> {
+impl StencilSymbolic {
+    /// A factor of matrices on this stencil with `level` levels of fill, for a team of `threads`. Fill needs a matrix that has every
+    /// entry of its stencil.
+    pub fn new(a: &StencilMatrix, form: Form, level: usize, threads: usize) -> Result<Self, SetupError> {
+        require_threads(threads)?;
         let unsupported = |what| SetupError::from(BackendError::Unsupported { what });
         if form.kind == Kind::Cholesky && !a.has_symmetric_pattern() {
             return Err(SetupError::PatternNotSymmetric);
-        }
-        if a.dof > 1 && size_of::<S>() < size_of::<f64>() {
-            return Err(unsupported("narrow factors of several unknowns a point"));
         }
         if form.transposed() || (form.omega() != 0.0 && a.dof > 1) {
             return Err(unsupported("these modifications on a grid"));
@@ -84,163 +89,103 @@ impl<S: Stored> StencilFactor<S> {
             return Err(unsupported("fill where entries of the stencil are missing"));
         }
         let stencil = a.stencil.with_fill(level).ok_or_else(|| unsupported("fill on this stencil"))?;
-        if !a.layout.fits(&stencil) {
+        let layout = &a.layout;
+        if !layout.fits(&stencil) {
             return Err(unsupported("fill in this layout"));
         }
-        Ok(stencil)
-    }
-
-    /// Whether the triangles of a factor can be those of A, which are stored in `f64`.
-    fn shares(a: &StencilMatrix, stencil: &Stencil, steps: &Steps) -> bool {
-        steps.keep_off_diagonals() && size_of::<S>() == size_of::<f64>() && *stencil == a.stencil
-    }
-
-    /// Bytes that a factor would take.
-    pub fn predict(a: &StencilMatrix, form: Form, level: usize) -> Result<usize, SetupError> {
-        let stencil = Self::plan(a, form, level)?;
-        let blocks = a.layout.steps * a.dof * a.dof * LANES;
-        let shared = Self::shares(a, &stencil, &Steps::new(&stencil, form.update));
-        let own = if shared { 0 } else { blocks * (stencil.len() - 1) * size_of::<S>() };
-        Ok(own + blocks * size_of::<f64>())
-    }
-
-    /// Room for the factor of a matrix on a stencil with `level` levels of fill, for a team of `threads`. Fill needs a matrix that
-    /// has every entry of its stencil.
-    pub fn new(a: &StencilMatrix, form: Form, level: usize, threads: usize) -> Result<Self, SetupError> {
-        require_threads(threads)?;
-        let (stencil, layout) = (Self::plan(a, form, level)?, &a.layout);
-        let steps = Steps::new(&stencil, form.update);
-        let squared = a.dof * a.dof;
-        let triangles = if Self::shares(a, &stencil, &steps) {
-            Triangles::OfA(None)
-        } else {
-            let room = |count: usize| huge::zeros_or_error(layout.steps * count * squared * LANES);
-            Triangles::Own { lower: room(stencil.lower().len())?, upper: room(stencil.upper().len())? }
-        };
         let place = |side: &[Offset], o: &Offset| side.iter().position(|known| known == o);
-        Ok(StencilFactor {
+        let pipeline = Pipeline::new(layout, &stencil);
+        let plan = |direction| GridPlan { layout: Arc::clone(layout), pipeline, direction, threads };
+        let plans = Plans { down: plan(Direction::Up), up: plan(Direction::Down) };
+        let shape = Shape {
             of_a: [
                 stencil.lower().iter().map(|o| place(a.stencil.lower(), o)).collect(),
                 stencil.upper().iter().map(|o| place(a.stencil.upper(), o)).collect(),
             ],
             below: Reaches::new(layout, stencil.lower()),
             above: Reaches::new(layout, stencil.upper()),
-            pipeline: Pipeline::new(layout, &stencil),
-            inverse: huge::zeros_or_error(layout.steps * squared * LANES)?,
+            pipeline,
             layout: Arc::clone(layout),
             a_stencil: a.stencil.clone(),
             dof: a.dof,
             form,
-            triangles,
-            steps,
+            steps: Steps::new(&stencil, form.update),
             stencil,
-            shift: 0.0,
-            ready: false,
             missing: a.missing(),
-            refactoring: PipelineScratch::new(threads),
-        })
+        };
+        Ok(StencilSymbolic { shape: Arc::new(shape), plans: Arc::new(plans) })
     }
 
-    /// The factor of a matrix on the same stencil and layout, in place; allocates nothing unless the team is larger than was said. After
-    /// an error there is no factor.
-    fn refactor_from(&mut self, space: &Threads<f64>, a: &StencilMatrix) -> Result<(), SetupError> {
-        if !Arc::ptr_eq(&a.layout, &self.layout) || a.stencil != self.a_stencil || a.dof != self.dof {
-            return Err(SetupError::PatternChanged);
-        }
-        if !a.present.is_empty() && self.stencil != self.a_stencil {
-            return Err(SetupError::PatternChanged);
-        }
-        self.ready = false;
-        let bad = FirstBadPivot::default();
-        with_sides!(a, sides => self.eliminate(space, a, sides, &bad));
-        if let Triangles::OfA(values) = &mut self.triangles {
-            *values = Some(Arc::clone(&a.values));
-        }
-        self.ready = bad.is_none();
-        bad.into_result(|row| self.pivot_at(row))
+    /// Whether the triangles of a factor can be those of A, which are stored in `f64`.
+    fn shares<S>(&self) -> bool {
+        let Shape { steps, stencil, a_stencil, .. } = &*self.shape;
+        steps.keep_off_diagonals() && size_of::<S>() == size_of::<f64>() && stencil == a_stencil
     }
 
-    fn eliminate<C: Source + Sync, E: Source + Sync>(
-        &mut self,
-        space: &Threads<f64>,
-        a: &StencilMatrix,
-        sides: Sides<'_, C, E>,
-        bad: &FirstBadPivot,
-    ) {
-        let (layout, dof) = (&*self.layout, self.dof);
-        let counts = [self.stencil.lower().len(), self.stencil.upper().len()];
-        let inverse = self.inverse.as_mut_ptr();
-        let task = Task {
-            layout,
-            a: sides,
-            of_a: [&self.of_a[0], &self.of_a[1]],
-            present: (!a.present.is_empty()).then_some(a.present.as_slice()),
-            below: &self.below,
-            steps: &self.steps,
-            form: self.form,
-            shift: self.shift,
-            bad,
-        };
-        let counters = self.refactoring.begin(layout, 1, space.threads());
-        let pipeline = self.pipeline;
-        let go = |run: &(dyn Fn(&Piece) + Sync)| {
-            space.team().run(|member| pipeline.go(&member, layout, Direction::Up, counters, 0, run));
-        };
-        // SAFETY of both: arrays are of the layout's size; the pipeline calls each piece once, after what its lower offsets lead to.
-        match &mut self.triangles {
-            Triangles::Own { lower, upper } => {
-                let (lower, upper) = (lower.as_mut_ptr(), upper.as_mut_ptr());
-                let making = Making { lower, inverse, upper, counts };
-                // SAFETY: as above.
-                go(&|piece| unsafe { eliminate::eliminate(dof, &task, &making, piece) });
+    /// Numbers of one offset.
+    fn numbers(&self) -> usize {
+        self.shape.layout.steps * self.shape.dof * self.shape.dof * LANES
+    }
+
+    /// Bytes that a factor stored in `S` takes.
+    pub fn predicted_bytes<S: Stored>(&self) -> usize {
+        let own = if self.shares::<S>() { 0 } else { (self.shape.stencil.len() - 1) * size_of::<S>() };
+        self.numbers() * (own + size_of::<f64>())
+    }
+
+    /// Room for a factor stored in `S`: `refactor` comes before its use.
+    pub fn allocate<S: Stored>(&self) -> Result<StencilFactor<S>, SetupError> {
+        let Shape { stencil, dof, .. } = &*self.shape;
+        if *dof > 1 && size_of::<S>() < size_of::<f64>() {
+            let what = "narrow factors of several unknowns a point";
+            return Err(BackendError::Unsupported { what }.into());
+        }
+        let room = |offsets: usize| huge::zeros_or_error(offsets * self.numbers());
+        let triangles = match self.shares::<S>() {
+            true => Triangles::OfA(None),
+            false => {
+                Triangles::Own { lower: room(stencil.lower().len())?, upper: room(stencil.upper().len())? }
             }
-            Triangles::OfA(_) => {
-                let none = std::ptr::null_mut();
-                let making = Making::<f64> { lower: none, inverse, upper: none, counts };
-                // SAFETY: as above; triangles are not written.
-                go(&|piece| unsafe { eliminate::eliminate_diagonal(dof, &task, &making, piece) });
-            }
-        }
-    }
-
-    /// What elimination left in the place of the inverse of a row's pivot.
-    fn pivot_at(&self, row: usize) -> f64 {
-        let (number, k) = (row / self.dof, row % self.dof);
-        let (step, lane) = self.layout.place(self.layout.grid.point(number));
-        self.inverse[((step * self.dof + k) * self.dof + k) * LANES + lane]
-    }
-
-    /// Entries of the factor, as those of the other forms count them.
-    pub fn nnz(&self) -> usize {
-        let squared = self.dof * self.dof;
-        let grid = self.layout.grid;
-        let blocks = |offsets: &[Offset]| offsets.iter().map(|&o| grid.places(o)).sum::<usize>() * squared;
-        let points = grid.points();
-        let [below, above] = self.missing.map(|count| count * squared);
-        match self.form.kind {
-            Kind::Cholesky => blocks(self.stencil.lower()) - below + points * self.dof * (self.dof + 1) / 2,
-            Kind::Lu => blocks(self.stencil.offsets()) - below - above,
-        }
-    }
-
-    /// Bytes of the factor, A's coefficients not counted.
-    pub fn bytes(&self) -> usize {
-        let own = match &self.triangles {
-            Triangles::Own { lower, upper } => size_of_val(lower.as_slice()) + size_of_val(upper.as_slice()),
-            Triangles::OfA(_) => 0,
         };
-        own + size_of_val(self.inverse.as_slice())
+        let inverse = huge::zeros_or_error(self.numbers())?;
+        let kernels = StencilKernels { shape: Arc::clone(&self.shape), triangles, inverse };
+        Ok(Factor::with_room(kernels, Arc::clone(&self.plans)))
+    }
+}
+
+impl Recipe<Threads<f64>, StencilMatrix> for Incomplete {
+    type Symbolic = StencilSymbolic;
+
+    fn analyze(&self, space: &Threads<f64>, a: &StencilMatrix) -> Result<StencilSymbolic, SetupError> {
+        StencilSymbolic::new(a, self.form, self.level, space.threads())
+    }
+}
+
+impl Symbolic<Threads<f64>, StencilMatrix> for StencilSymbolic {
+    type Factor = StencilFactor;
+
+    fn factor(&self, space: &Threads<f64>, a: &StencilMatrix) -> Result<StencilFactor, SetupError> {
+        let mut factor = self.allocate()?;
+        factor.refactor(space, a)?;
+        Ok(factor)
+    }
+}
+
+impl<S: Stored> StencilFactor<S> {
+    /// The stencil, with its fill.
+    pub fn stencil(&self) -> &Stencil {
+        &self.kernels().shape.stencil
     }
 
-    pub(super) fn require_ready(&self) -> Result<(), BackendError> {
-        match self.ready {
-            true => Ok(()),
-            false => Err(BackendError::Failed { what: "there is no factor".into() }),
-        }
+    /// Whether L and U are A's own coefficients.
+    pub fn shares_off_diagonals(&self) -> bool {
+        matches!(self.kernels().triangles, Triangles::OfA(_))
     }
+}
 
+impl<S: Stored> StencilKernels<S> {
     /// Whether L and U are the coefficients that A has now.
-    pub fn has_triangles_of(&self, a: &StencilMatrix) -> bool {
+    pub(super) fn has_triangles_of(&self, a: &StencilMatrix) -> bool {
         matches!(&self.triangles, Triangles::OfA(Some(values)) if Arc::ptr_eq(values, &a.values))
     }
 
@@ -250,90 +195,46 @@ impl<S: Stored> StencilFactor<S> {
     }
 
     pub(super) fn pipeline(&self) -> Pipeline {
-        self.pipeline
+        self.shape.pipeline
     }
 
     pub(super) fn layout(&self) -> &Arc<Layout> {
-        &self.layout
-    }
-
-    /// The stencil, with its fill.
-    pub fn stencil(&self) -> &Stencil {
-        &self.stencil
-    }
-
-    /// Whether L and U are A's own coefficients.
-    pub fn shares_off_diagonals(&self) -> bool {
-        matches!(self.triangles, Triangles::OfA(_))
-    }
-
-    fn sweep<C: Source + Sync, E: Source + Sync>(
-        &self,
-        space: &Threads<f64>,
-        sides: Sides<'_, C, E>,
-        x: &[f64],
-        z: &mut [f64],
-        scratch: &mut StencilScratch,
-    ) {
-        let (layout, dof, pipeline) = (&*self.layout, self.dof, self.pipeline);
-        let counters = scratch.pipeline.begin(layout, 2, space.threads());
-        let z = DisjointSlice::new(z);
-        space.team().run(|member| {
-            let sides = &sides;
-            pipeline.go(&member, layout, Direction::Up, counters, 0, |piece| {
-                // SAFETY: lengths were checked; the pipeline calls each piece once, after what its lower offsets lead to.
-                unsafe { kernels::forward(dof, sides, piece, x.as_ptr(), z.as_mut_ptr()) };
-            });
-            member.barrier();
-            pipeline.go(&member, layout, Direction::Down, counters, 1, |piece| {
-                // SAFETY: as above for the upper offsets; the forward sweep ended at the barrier.
-                unsafe { kernels::backward(dof, sides, piece, z.as_mut_ptr()) };
-            });
-        });
+        &self.shape.layout
     }
 }
 
-impl<S: Stored> LinearOperator<Threads<f64>> for StencilFactor<S> {
-    type Scratch = StencilScratch;
+/// What members share while they eliminate.
+pub struct Elimination<'e, S> {
+    shape: &'e Shape,
+    a: &'e StencilMatrix,
+    shift: f64,
+    bad: &'e FirstBadPivot,
+    /// Null where triangles stay those of A.
+    writer: FactorWriter<S>,
+    shares: bool,
+}
 
-    fn domain(&self) -> usize {
-        self.layout.positions(self.dof)
-    }
-
-    fn range(&self) -> usize {
-        self.domain()
-    }
-
-    fn scratch(&self, space: &Threads<f64>) -> Result<StencilScratch, BackendError> {
-        Ok(StencilScratch { pipeline: PipelineScratch::new(space.threads()) })
-    }
-
-    fn apply(
-        &self,
-        space: &Threads<f64>,
-        x: &Vec<f64>,
-        z: &mut Vec<f64>,
-        scratch: &mut StencilScratch,
-    ) -> Result<(), BackendError> {
-        self.require_ready()?;
-        let n = self.domain();
-        require_same("x and the factor", &x.len(), &n)?;
-        require_same("z and the factor", &z.len(), &n)?;
-        let squared = self.dof * self.dof;
-        let [nl, nu] = [self.stencil.lower().len(), self.stencil.upper().len()];
-        let diagonal = InMemory { values: self.inverse.as_ptr(), width: squared };
-        let (below, above) = (&self.below, &self.above);
-        match &self.triangles {
+/// Calls an expression with the `Sides` of a factor, of whichever kind its triangles are.
+macro_rules! with_own_sides {
+    ($kernels:expr, $sides:ident => $body:expr) => {{
+        let StencilKernels { shape, triangles, inverse } = $kernels;
+        let squared = shape.dof * shape.dof;
+        let [nl, nu] = [shape.stencil.lower().len(), shape.stencil.upper().len()];
+        let diagonal = InMemory { values: inverse.as_ptr(), width: squared };
+        let (below, above) = (&shape.below, &shape.above);
+        match triangles {
             Triangles::Own { lower, upper } => {
                 let lower = InMemory { values: lower.as_ptr(), width: nl * squared };
                 let upper = InMemory { values: upper.as_ptr(), width: nu * squared };
-                self.sweep(space, Sides { lower, diagonal, upper, below, above }, x, z, scratch);
+                let $sides = &Sides { lower, diagonal, upper, below, above };
+                $body
             }
             Triangles::OfA(Some(values)) => match &**values {
                 Values::Full { lower, upper, .. } => {
                     let lower = InMemory { values: lower.as_ptr(), width: nl * squared };
                     let upper = InMemory { values: upper.as_ptr(), width: nu * squared };
-                    self.sweep(space, Sides { lower, diagonal, upper, below, above }, x, z, scratch);
+                    let $sides = &Sides { lower, diagonal, upper, below, above };
+                    $body
                 }
                 Values::Constant { values, present } => {
                     let from = |first: usize| Constant {
@@ -342,33 +243,116 @@ impl<S: Stored> LinearOperator<Threads<f64>> for StencilFactor<S> {
                         width: nl + 1 + nu,
                     };
                     let (lower, upper) = (from(0), from(nl + 1));
-                    self.sweep(space, Sides { lower, diagonal, upper, below, above }, x, z, scratch);
+                    let $sides = &Sides { lower, diagonal, upper, below, above };
+                    $body
                 }
             },
             Triangles::OfA(None) => unreachable!("a factor that is ready has its triangles"),
         }
-        Ok(())
-    }
+    }};
 }
 
-impl<S: Stored> Preconditioner<Threads<f64>, StencilMatrix> for StencilFactor<S> {
-    fn refactor(&mut self, space: &Threads<f64>, a: &StencilMatrix) -> Result<(), SetupError> {
-        self.refactor_from(space, a)
+impl<S: Stored> Triangular for StencilKernels<S> {
+    type Scalar = f64;
+    type Source = StencilMatrix;
+    type Plan = GridPlan;
+    type Elimination<'e> = Elimination<'e, S>;
+
+    fn len(&self) -> usize {
+        self.shape.layout.positions(self.shape.dof)
     }
 
-    fn set_shift(&mut self, shift: f64) -> bool {
-        self.shift = shift;
-        true
+    fn require(&self, a: &StencilMatrix) -> Result<(), SetupError> {
+        let Shape { layout, stencil, a_stencil, dof, .. } = &*self.shape;
+        let fits = Arc::ptr_eq(&a.layout, layout)
+            && a.stencil == *a_stencil
+            && a.dof == *dof
+            && (a.present.is_empty() || stencil == a_stencil);
+        if fits { Ok(()) } else { Err(SetupError::PatternChanged) }
+    }
+
+    fn begin<'e>(
+        &'e mut self,
+        a: &'e StencilMatrix,
+        shift: f64,
+        bad: &'e FirstBadPivot,
+    ) -> Elimination<'e, S> {
+        let (shape, inverse) = (&*self.shape, self.inverse.as_mut_ptr());
+        let counts = [shape.stencil.lower().len(), shape.stencil.upper().len()];
+        let (lower, upper, shares) = match &mut self.triangles {
+            Triangles::Own { lower, upper } => (lower.as_mut_ptr(), upper.as_mut_ptr(), false),
+            Triangles::OfA(_) => (std::ptr::null_mut(), std::ptr::null_mut(), true),
+        };
+        Elimination { shape, a, shift, bad, writer: FactorWriter { lower, inverse, upper, counts }, shares }
+    }
+
+    unsafe fn eliminate(e: &Elimination<'_, S>, piece: Piece) {
+        let Shape { layout, dof, form, below, of_a, steps, .. } = e.shape;
+        let (dof, form, of_a) = (*dof, *form, [of_a[0].as_slice(), of_a[1].as_slice()]);
+        let present = (!e.a.present.is_empty()).then_some(e.a.present.as_slice());
+        with_sides!(e.a, a => {
+            let task = EliminationTask { layout, a, of_a, present, below, steps, form, shift: e.shift, bad: e.bad };
+            // SAFETY: arrays are of the layout's size; the rest by the caller's promise.
+            unsafe {
+                match e.shares {
+                    true => eliminate::eliminate_diagonal(dof, &task, &e.writer, &piece),
+                    false => eliminate::eliminate(dof, &task, &e.writer, &piece),
+                }
+            }
+        });
+    }
+
+    fn finished(&mut self, a: &StencilMatrix) {
+        if let Triangles::OfA(values) = &mut self.triangles {
+            *values = Some(Arc::clone(&a.values));
+        }
     }
 
     fn release(&mut self) {
-        self.ready = false;
         if let Triangles::OfA(values) = &mut self.triangles {
             *values = None;
         }
     }
 
-    fn split_sweeps(&self) -> Option<&dyn SplitSweeps<Threads<f64>, StencilMatrix>> {
-        Some(self)
+    /// What elimination left in the place of the inverse of a row's pivot.
+    fn pivot(&self, row: usize) -> f64 {
+        let Shape { layout, dof, .. } = &*self.shape;
+        let (number, k) = (row / dof, row % dof);
+        let (step, lane) = layout.place(layout.grid.point(number));
+        self.inverse[((step * dof + k) * dof + k) * LANES + lane]
+    }
+
+    unsafe fn forward(&self, piece: Piece, x: *const f64, z: *mut f64) {
+        // SAFETY: by the caller's promise.
+        with_own_sides!(self, sides => unsafe { kernels::forward(self.shape.dof, sides, &piece, x, z) });
+    }
+
+    unsafe fn backward(&self, piece: Piece, z: *mut f64) {
+        // SAFETY: by the caller's promise.
+        with_own_sides!(self, sides => unsafe { kernels::backward(self.shape.dof, sides, &piece, z) });
+    }
+
+    fn nnz(&self) -> usize {
+        let Shape { layout, stencil, dof, form, missing, .. } = &*self.shape;
+        let (grid, squared) = (layout.grid, dof * dof);
+        let blocks = |offsets: &[Offset]| offsets.iter().map(|&o| grid.places(o)).sum::<usize>() * squared;
+        let [below, above] = missing.map(|count| count * squared);
+        match form.kind {
+            Kind::Cholesky => blocks(stencil.lower()) - below + grid.points() * dof * (dof + 1) / 2,
+            Kind::Lu => blocks(stencil.offsets()) - below - above,
+        }
+    }
+
+    /// A's coefficients are not counted.
+    fn bytes(&self) -> usize {
+        let own = match &self.triangles {
+            Triangles::Own { lower, upper } => size_of_val(lower.as_slice()) + size_of_val(upper.as_slice()),
+            Triangles::OfA(_) => 0,
+        };
+        own + size_of_val(self.inverse.as_slice())
+    }
+
+    fn split_sweeps(factor: &Factor<Self>) -> Option<&dyn SplitSweeps<Threads<f64>, StencilMatrix>> {
+        Some(factor)
     }
 }

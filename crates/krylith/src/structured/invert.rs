@@ -12,7 +12,7 @@
     reason = "loops are inlined into functions for an instruction set, closures may not be"
 )]
 
-use super::eliminate::{Block, Task};
+use super::eliminate::{Block, EliminationTask};
 use super::kernels::Source;
 use crate::block::dense::{Blocks, Breakdown, invert_definite, invert_general};
 use crate::precond::{Kind, form};
@@ -24,7 +24,7 @@ use crate::simd::{LANES, Lanes};
 /// As `kernels` says; `to` is the place of this step.
 #[inline(always)]
 pub(super) unsafe fn finish<L: Lanes, C: Source, E: Source, const D: usize>(
-    task: &Task<'_, C, E>,
+    task: &EliminationTask<'_, C, E>,
     step: usize,
     centre: &Block<L, D>,
     size: &[f64; LANES],
@@ -46,7 +46,7 @@ pub(super) unsafe fn finish<L: Lanes, C: Source, E: Source, const D: usize>(
 /// As [`finish`].
 #[inline(always)]
 unsafe fn finish_number<L: Lanes, C: Source, E: Source>(
-    task: &Task<'_, C, E>,
+    task: &EliminationTask<'_, C, E>,
     step: usize,
     mut pivot: [f64; LANES],
     size: &[f64; LANES],
@@ -77,7 +77,7 @@ unsafe fn finish_number<L: Lanes, C: Source, E: Source>(
 /// As [`finish`].
 #[inline(always)]
 unsafe fn finish_block<L: Lanes, C: Source, E: Source, const D: usize>(
-    task: &Task<'_, C, E>,
+    task: &EliminationTask<'_, C, E>,
     step: usize,
     centre: &Block<L, D>,
     size: &[f64; LANES],
@@ -128,7 +128,7 @@ unsafe fn finish_block<L: Lanes, C: Source, E: Source, const D: usize>(
 /// `to` is the place of this step, with room for its blocks.
 #[cold]
 unsafe fn report<C, E>(
-    task: &Task<'_, C, E>,
+    task: &EliminationTask<'_, C, E>,
     step: usize,
     breakdowns: &[Option<Breakdown>; LANES],
     dof: usize,

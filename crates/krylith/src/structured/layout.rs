@@ -34,7 +34,7 @@ const LEAST_STEPS_A_PIECE: usize = 4;
 
 /// The places of a grid's points.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub struct Layout {
     pub(super) grid: Grid,
     /// σ.
     pub(super) lag: usize,
@@ -58,7 +58,7 @@ pub(crate) struct Layout {
 
 /// A run of steps of one unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Piece {
+pub struct Piece {
     /// Counted through all units.
     pub(super) number: usize,
     /// The plane.

@@ -249,15 +249,6 @@ impl StencilMatrix {
         [self.places(self.stencil.lower()) - there[0], self.places(self.stencil.upper()) - there[1]]
     }
 
-    /// How sweeps are divided among threads.
-    pub(crate) fn describe_schedule(&self, threads: usize) -> String {
-        let units = if self.layout.grid.extents()[2] > 1 { "planes" } else { "groups of eight lines" };
-        match threads {
-            1 => "sequential: one thread".into(),
-            _ => format!("pipelined: {} {units}, a part of each to every thread", self.layout.units()),
-        }
-    }
-
     /// No coefficients yet.
     pub(crate) fn zeros(layout: &Arc<Layout>, stencil: &Stencil, dof: usize) -> Result<Self, SetupError> {
         require_unknowns(dof)?;

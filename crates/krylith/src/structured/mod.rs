@@ -16,14 +16,16 @@
 //!
 //! A [`StencilMatrix`] is made from a function, from one array an offset, or from compressed rows; its vectors have an order of their
 //! own, which [`gather`](StencilMatrix::gather) and [`scatter`](StencilMatrix::scatter) know. Any method of [`krylov`](crate::krylov) runs
-//! on it, with a [`StencilFactor`] as M⁻¹. Where the factor has A's triangles, [`EisenstatCg`] is conjugate gradients without a product.
+//! on it, with a [`StencilFactor`] as M⁻¹. Where the factor has A's triangles, [`EisenstatCg`](crate::krylov::EisenstatCg) is conjugate
+//! gradients without a product.
 //!
 //! ```
-//! use krylith::krylov::{Cg, System};
-//! use krylith::precond::Form;
+//! use krylith::krylov::{Cg, EisenstatCg, System};
+//! use krylith::operator::{Recipe, Symbolic};
+//! use krylith::precond::Incomplete;
 //! use krylith::space::Threads;
 //! use krylith::stop::{IterationLimit, Residual};
-//! use krylith::structured::{EisenstatCg, Grid, Stencil, StencilFactor, StencilMatrix};
+//! use krylith::structured::{Grid, Stencil, StencilMatrix};
 //!
 //! // Diffusion in a box, faster along z in its upper half.
 //! let space = Threads::new(2);
@@ -36,8 +38,7 @@
 //!         _ => -1.0,
 //!     };
 //! })?;
-//! let mut ic0 = StencilFactor::<f64>::new(&a, Form::CHOLESKY, 0, space.threads())?;
-//! ic0.refactor(&space, &a)?;
+//! let ic0 = Incomplete::ic(0).analyze(&space, &a)?.factor(&space, &a)?;
 //!
 //! let mut b = a.vector();
 //! a.gather(&space, &vec![1.0; grid.points()], &mut b)?;
@@ -48,9 +49,9 @@
 //! let usual = Cg::new(system)?.solve(system, &b, &mut x, &mut stop, &mut ())?;
 //!
 //! // The same iterates without a product.
-//! let mut cg = EisenstatCg::new(&space, &a, &ic0).expect("a star of reach 1 leaves A's triangles alone")?;
+//! let mut cg = EisenstatCg::new(system)?.expect("a star of reach 1 leaves A's triangles alone");
 //! let mut y = a.vector();
-//! let trick = cg.solve((&space, &a, &ic0), &b, &mut y, &mut stop, &mut ())?;
+//! let trick = cg.solve(system, &b, &mut y, &mut stop, &mut ())?;
 //! assert_eq!(usual.iterations, trick.iterations);
 //!
 //! let mut answer = vec![0.0; grid.points()];
@@ -102,7 +103,7 @@ mod pipeline;
 mod stencil;
 
 pub use detect::{NotStructured, Structure};
-pub use factor::{StencilFactor, StencilScratch};
+pub use factor::{StencilFactor, StencilSymbolic};
 pub use grid::{Grid, GridError};
 pub use layout::LayoutError;
 pub use mapping::Mapping;

@@ -4,7 +4,7 @@
 //! up to rounding. Several unknowns a point need whole blocks, where scalar IC(0) and ILU(0) and those of blocks are one; a block
 //! factor asked for by name takes them as they are. Scalar DIC and DILU are not those of blocks, and left to slices and rows.
 
-use super::{StencilFactor, StencilMatrix, Structure};
+use super::{StencilFactor, StencilMatrix, StencilSymbolic, Structure};
 use crate::choice::{Layout, Preconditioning};
 use crate::engine::{Matrices, PlacedEngine};
 use crate::error::{SetupError, SolveError};
@@ -136,7 +136,8 @@ impl GridCandidate {
 
     /// What it will take, if every entry is a number of its own.
     fn memory<S: Stored>(&self) -> Result<Memory, SetupError> {
-        let factor = StencilFactor::<S>::predict(&self.source, self.form, self.level)?;
+        let symbolic = StencilSymbolic::new(&self.source, self.form, self.level, 1)?;
+        let factor = symbolic.predicted_bytes::<S>();
         let other = self.other.as_ref().map_or(0, StencilMatrix::predicted_bytes);
         let rows = self.source.grid().points() * self.source.unknowns();
         let copy = self.source.predicted_bytes() + other;
@@ -168,13 +169,13 @@ fn build<S: Stored>(
     })?;
     let mut m = recorder.analyzing(|| {
         setup.require_within_limit(memory.factor)?;
-        StencilFactor::<S>::new(&source, form, level, space.threads())
+        StencilSymbolic::new(&source, form, level, space.threads()).and_then(|s| s.allocate::<S>())
     })?;
     let shift = recorder.factor_with(space, (options.recover, kind), &source, &mut m)?;
     let matrices = Matrices::new(source, other);
     let layout = describe(&structure, &matrices, &m, level);
     let (nnz, bytes, vectors) = (m.nnz(), m.bytes(), memory.vectors(method));
-    let schedule = matrices.a.describe_schedule(space.threads());
+    let schedule = m.schedule(space.threads());
     let held = matrices.bytes(Storage::bytes) + bytes + vectors;
     let placement = Box::new(Placed(Arc::new(matrices.a.order())));
     let engine = PlacedEngine::new(space, placement, matrices, DynPreconditioner::new(m), method)?;
@@ -183,7 +184,7 @@ fn build<S: Stored>(
         nnz,
         bytes,
         shift,
-        schedule: Some([schedule.clone(), schedule]),
+        schedule: Some(schedule),
         layout,
         ordering: String::new(),
         predicted: memory.copy + memory.factor + vectors,

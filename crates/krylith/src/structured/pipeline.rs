@@ -9,25 +9,27 @@
 use super::layout::{Layout, Piece};
 use super::stencil::{Offset, Stencil};
 use crate::matrix::share;
+use crate::schedule::SweepPlan;
 use crate::team::{Member, Progress};
+use std::sync::Arc;
 
 /// In which direction units and their steps are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
+pub enum Direction {
     Up,
     Down,
 }
 
 /// How far ahead the unit before must be, for lower and for upper neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pipeline {
+pub struct Pipeline {
     lower: usize,
     upper: usize,
 }
 
 /// Counters of the members, kept from run to run.
 #[derive(Debug)]
-pub(super) struct PipelineScratch {
+pub struct PipelineScratch {
     progress: Progress,
     base: usize,
 }
@@ -51,7 +53,7 @@ impl PipelineScratch {
 
 /// The counters of a few runs, shared by the members.
 #[derive(Clone, Copy)]
-pub(super) struct Counters<'s> {
+pub struct Counters<'s> {
     progress: &'s Progress,
     base: usize,
     counts: usize,
@@ -64,14 +66,14 @@ impl Pipeline {
     }
 
     /// A member's part of run number `run`: each piece after what it needs. When a member returns others may still be at work.
-    pub(super) fn go(
+    pub(super) fn for_each_ready(
         &self,
         member: &Member<'_>,
         layout: &Layout,
         direction: Direction,
         counters: Counters<'_>,
         run: usize,
-        mut piece: impl FnMut(&Piece),
+        mut visit: impl FnMut(Piece),
     ) {
         let (units, len) = (layout.units(), layout.unit_steps());
         let (rank, size, pieces) = (member.rank(), member.size(), layout.pieces_a_unit());
@@ -98,12 +100,60 @@ impl Pipeline {
                     let there = of_part(there.expect("the last part ends with the unit"));
                     member.wait_for(counters.progress, there, base + (turn - 1) * len + need);
                 }
-                piece(&layout.piece(unit, if up { k } else { pieces - 1 - k }));
+                visit(layout.piece(unit, if up { k } else { pieces - 1 - k }));
                 counters.progress.announce(rank, base + turn * len + done);
             }
             if own.is_empty() {
                 counters.progress.announce(rank, base + turn * len + done_before(own.start));
             }
+        }
+    }
+}
+
+/// A sweep through a layout in one direction.
+#[derive(Debug)]
+pub struct GridPlan {
+    pub(super) layout: Arc<Layout>,
+    pub(super) pipeline: Pipeline,
+    pub(super) direction: Direction,
+    pub(super) threads: usize,
+}
+
+/// One run of a sweep, shared by the members.
+#[derive(Clone, Copy)]
+pub struct GridRun<'r> {
+    plan: &'r GridPlan,
+    counters: Counters<'r>,
+}
+
+impl SweepPlan for GridPlan {
+    type Unit = Piece;
+    type Scratch = PipelineScratch;
+    type Run<'r> = GridRun<'r>;
+
+    fn scratch(&self) -> PipelineScratch {
+        PipelineScratch::new(self.threads)
+    }
+
+    fn begin<'r>(&'r self, scratch: &'r mut PipelineScratch, threads: usize) -> GridRun<'r> {
+        GridRun { plan: self, counters: scratch.begin(&self.layout, 1, threads) }
+    }
+
+    #[inline]
+    fn for_each_ready(run: GridRun<'_>, member: &Member<'_>, visit: impl FnMut(Piece)) {
+        let GridPlan { layout, pipeline, direction, .. } = run.plan;
+        pipeline.for_each_ready(member, layout, *direction, run.counters, 0, visit);
+    }
+
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn reason(&self, threads: usize) -> String {
+        let units = if self.layout.grid.extents()[2] > 1 { "planes" } else { "groups of eight lines" };
+        match threads {
+            1 => "sequential: one thread".into(),
+            _ => format!("pipelined: {} {units}, a part of each to every thread", self.layout.units()),
         }
     }
 }

@@ -139,8 +139,8 @@ fn on_grid<S: crate::sliced::Stored>(
         let layout = StencilMatrix::layout_for(a.0, &[a.1, &filled], a.2).unwrap();
         let mut a = StencilMatrix::zeros(&layout, a.1, a.2).unwrap();
         a.set(&space, csr).unwrap();
-        let mut f = StencilFactor::<S>::new(&a, form, level, threads).unwrap();
-        assert!(f.bytes() == StencilFactor::<S>::predict(&a, form, level).unwrap());
+        let mut f = StencilSymbolic::new(&a, form, level, threads).and_then(|s| s.allocate::<S>()).unwrap();
+        assert!(f.bytes() == StencilSymbolic::new(&a, form, level, threads).unwrap().predicted_bytes::<S>());
         f.refactor(&space, &a).unwrap();
         let mut scratch = f.scratch(&space).unwrap();
         let (mut r, mut z) = (a.vector(), a.vector());
@@ -311,7 +311,9 @@ fn of_several_bad_pivots_the_smallest_row_is_found() {
         for threads in [1, 2, 4] {
             let space = Threads::new(threads);
             let a = StencilMatrix::from_csr(&space, grid, &Stencil::cube(3, 1).unwrap(), dof, &csr).unwrap();
-            let mut f = StencilFactor::<f64>::new(&a, Form::CHOLESKY, 0, threads).unwrap();
+            let mut f = StencilSymbolic::new(&a, Form::CHOLESKY, 0, threads)
+                .and_then(|s| s.allocate::<f64>())
+                .unwrap();
             let error = f.refactor(&space, &a).unwrap_err();
             assert!(
                 matches!(error, crate::SetupError::BadPivot { row: 77, value } if value < 0.0),
@@ -408,7 +410,8 @@ fn bad_blocks_are_those_of_the_block_factor() {
             for threads in [1, 2, 4] {
                 let space = Threads::new(threads);
                 let a = StencilMatrix::from_csr(&space, grid, &stencil, 3, &csr).unwrap();
-                let mut f = StencilFactor::<f64>::new(&a, form, 0, threads).unwrap();
+                let mut f =
+                    StencilSymbolic::new(&a, form, 0, threads).and_then(|s| s.allocate::<f64>()).unwrap();
                 assert_eq!(f.refactor(&space, &a), expected, "{which} {kind:?}");
                 f.set_shift(10.0);
                 f.refactor(&space, &a).unwrap();
@@ -451,7 +454,7 @@ fn an_exact_residual_of_zero_is_met() {
     let (grid, space) = (Grid::new(&[20, 16, 4]).unwrap(), Threads::new(2));
     let point = Stencil::new(vec![[0; 3]]).unwrap();
     let a = StencilMatrix::from_fn(&space, grid, &point, 1, |_, _, block| block[0] = 2.0).unwrap();
-    let mut m = StencilFactor::<f64>::new(&a, Form::CHOLESKY, 0, 2).unwrap();
+    let mut m = StencilSymbolic::new(&a, Form::CHOLESKY, 0, 2).and_then(|s| s.allocate::<f64>()).unwrap();
     let (mut b, mut x) = (a.vector(), a.vector());
     a.gather(&space, &vector(grid.points()), &mut b).unwrap();
     let system = System { space: &space, a: &a, m: &m };
@@ -514,7 +517,7 @@ fn more_threads_than_said_and_rows_that_are_not_finite() {
         let mut csr = matrix(grid, &stencil, 1, false, everything);
         let space = Threads::new(4);
         let mut a = StencilMatrix::from_csr(&space, grid, &stencil, 1, &csr).unwrap();
-        let mut f = StencilFactor::<f64>::new(&a, Form::LU, 0, 1).unwrap();
+        let mut f = StencilSymbolic::new(&a, Form::LU, 0, 1).and_then(|s| s.allocate::<f64>()).unwrap();
         f.refactor(&space, &a).unwrap();
         let k = csr.pattern().find(500, 501).unwrap();
         csr.values_mut()[k] = f64::NAN;

@@ -73,7 +73,7 @@ const LONGEST_PATIENCE: Duration = Duration::from_millis(10);
 
 /// One member of a team at work, as the closure given to [`Team::run`] sees it.
 #[derive(Clone, Copy)]
-pub(crate) struct Member<'a> {
+pub struct Member<'a> {
     rank: usize,
     size: usize,
     /// `None` for a caller that works alone.
