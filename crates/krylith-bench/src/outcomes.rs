@@ -10,7 +10,7 @@ use crate::catalogue::{Entry, parse};
 use crate::rhs::{Choice, Rhs};
 use clap::Args;
 use krylith::observe::Iteration;
-use krylith::solver::{Method, Preconditioning};
+use krylith::solver::{Method, PrecondSpec};
 use krylith::{Csr, Outcome, Solver, io};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -82,14 +82,14 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     if wrong > 0 { Err(format!("{wrong} answers are called converged and are not").into()) } else { Ok(()) }
 }
 
-fn ways(a: &Csr<f64>, rhs: Choice) -> Vec<(Rhs, Method, Preconditioning)> {
+fn ways(a: &Csr<f64>, rhs: Choice) -> Vec<(Rhs, Method, PrecondSpec)> {
     let mut ways = match a.symmetry().symmetric {
-        true => vec![(Method::Cg, Preconditioning::Ic(0))],
+        true => vec![(Method::Cg, PrecondSpec::Ic(0))],
         false => {
-            vec![(Method::BiCgStab, Preconditioning::Ilu(0)), (Method::Gmres(30), Preconditioning::Ilu(0))]
+            vec![(Method::BiCgStab, PrecondSpec::Ilu(0)), (Method::Gmres(30), PrecondSpec::Ilu(0))]
         }
     };
-    ways.push((Method::Auto, Preconditioning::Auto));
+    ways.push((Method::Auto, PrecondSpec::Auto));
     let with = |&rhs| ways.iter().map(move |&(method, preconditioner)| (rhs, method, preconditioner));
     rhs.sides().iter().flat_map(with).collect()
 }
@@ -100,7 +100,7 @@ fn solve(
     a: &Csr<f64>,
     rhs: Rhs,
     method: Method,
-    preconditioner: Preconditioning,
+    preconditioner: PrecondSpec,
 ) -> Result<Value, Failure> {
     let way = if method == Method::Auto { "auto".into() } else { format!("{method}+{preconditioner}") };
     let b = right_hand_side(a, rhs)?;

@@ -6,7 +6,7 @@
 
 use crate::Failure;
 use krylith::gallery::{Problem, random_vector};
-use krylith::solver::{Layout, Method, Precision, Preconditioning};
+use krylith::solver::{Layout, Method, Precision, PrecondSpec};
 use krylith::transform::Ordering;
 use krylith::{Csr, Solver};
 use std::collections::BTreeMap;
@@ -109,7 +109,7 @@ fn cases() -> Result<BTreeMap<String, String>, Failure> {
                             format!("{name} {kind} {method} {layout_name} {precision_name} {ordering}");
                         let solver = Solver::new()
                             .method(method.parse::<Method>()?)
-                            .preconditioner(kind.parse::<Preconditioning>()?)
+                            .preconditioner(kind.parse::<PrecondSpec>()?)
                             .layout(layout)
                             .precision(precision)
                             .reorder(ordering)

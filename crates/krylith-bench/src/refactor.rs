@@ -6,7 +6,7 @@ use crate::Failure;
 use clap::Args;
 use krylith::Solver;
 use krylith::gallery::Problem;
-use krylith::solver::Preconditioning;
+use krylith::solver::PrecondSpec;
 use std::time::Instant;
 
 #[derive(Args)]
@@ -32,7 +32,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     for problem in &options.problems {
         let mut a = problem.parse::<Problem>()?.generate()?;
         for name in options.precond.split_whitespace() {
-            let preconditioner: Preconditioning = name.parse()?;
+            let preconditioner: PrecondSpec = name.parse()?;
             for &threads in &options.threads {
                 let solver = Solver::new().threads(threads).preconditioner(preconditioner);
                 let mut prepared = solver.prepare(&a)?;

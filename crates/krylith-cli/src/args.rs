@@ -1,7 +1,7 @@
 //! What can be typed.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use krylith::solver::{Method, Preconditioning};
+use krylith::solver::{Method, PrecondSpec};
 use krylith::transform::Ordering;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ pub struct Solve {
     /// ilutp(P,TOL) ilutp-saad(P,TOL) ilutp-fill(FACTOR,TOL); for matrices of dense blocks bjacobi bic0 bilu0 bdic
     /// bdilu, or bic0(B)
     #[arg(long, default_value = "auto")]
-    pub precond: Preconditioning,
+    pub precond: PrecondSpec,
 
     /// Order of rows and columns: natural, rcm, amd, nd or colour; x comes back in the order of A
     #[arg(long, value_name = "R", default_value = "natural")]

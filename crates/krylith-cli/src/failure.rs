@@ -3,7 +3,7 @@
 use crate::args::{Solve, Switch};
 use crate::report::bytes;
 use crate::rhs;
-use krylith::solver::{Method, Preconditioning};
+use krylith::solver::{Method, PrecondSpec};
 use krylith::transform::Ordering;
 use krylith::{BackendError, Csr, MatrixError, SetupError, SolveError};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ const USUAL_RESTART: usize = 30;
 /// For people.
 pub fn message(options: &Solve, error: &SolveError) -> String {
     let place = match options.precond {
-        Preconditioning::Auto => options.input.matrix.clone(),
+        PrecondSpec::Auto => options.input.matrix.clone(),
         asked => format!("{}, --precond {asked}", options.input.matrix),
     };
     format!("{place}: {}; {}", describe(options, error), remedy(options, error))
@@ -76,7 +76,7 @@ fn describe(options: &Solve, error: &SolveError) -> String {
 
 /// What to do next, by the error and by the options that led to it.
 fn remedy(options: &Solve, error: &SolveError) -> String {
-    let automatic = options.precond == Preconditioning::Auto;
+    let automatic = options.precond == PrecondSpec::Auto;
     match error {
         SolveError::Setup(SetupError::Matrix(MatrixError::NotSquare { .. })) => {
             "`krylith solve` takes square systems; a rectangular one is for a least-squares solver, such as \
@@ -93,7 +93,7 @@ fn remedy(options: &Solve, error: &SolveError) -> String {
             "--precond none needs no pivots".into()
         }
         SolveError::Setup(SetupError::BadPivot { .. } | SetupError::MissingDiagonal { .. })
-            if options.precond == Preconditioning::Jacobi =>
+            if options.precond == PrecondSpec::Jacobi =>
         {
             "leave out --recovery off: the largest entry of such a row then takes the place of its diagonal"
                 .into()
@@ -117,11 +117,11 @@ fn remedy(options: &Solve, error: &SolveError) -> String {
 
 /// Whether the size of the factor follows from values: it is not known before, and the limit is met on the way.
 fn by_threshold(options: &Solve) -> bool {
-    matches!(options.precond, Preconditioning::Ict(_) | Preconditioning::Ilut(_))
+    matches!(options.precond, PrecondSpec::Ict(_) | PrecondSpec::Ilut(_))
 }
 
 fn memory_remedy(options: &Solve, needed: u64) -> String {
-    use Preconditioning as P;
+    use PrecondSpec as P;
     let less = match options.precond {
         P::Ic(1..) | P::Mic(1.., _) | P::Ilu(1..) | P::Milu(1.., ..) => "take a lower level of fill, ",
         P::Ict(_) => "take a larger tolerance, ",

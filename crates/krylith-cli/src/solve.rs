@@ -12,7 +12,7 @@ use crate::rhs::{self, RightHandSide};
 use krylith::matrix::Triangle;
 use krylith::observe::Iteration;
 use krylith::schedule::{Schedule, Wavefronts};
-use krylith::solver::{Layout, Match, Method, Precision, Prepared};
+use krylith::solver::{Layout, MatchingMode, Method, Precision, Prepared};
 use krylith::space::TeamStatistics;
 use krylith::{Csr, Outcome, Report, SetupError, SolveError, Solver, io};
 use serde_json::{Value, json};
@@ -123,9 +123,9 @@ fn solver(options: &Solve, threads: Option<NonZeroUsize>) -> Solver {
         Numbers::Mixed => Precision::Mixed,
     };
     let matching = match options.matching {
-        Matching::Auto => Match::Auto,
-        Matching::On => Match::On,
-        Matching::Off => Match::Off,
+        Matching::Auto => MatchingMode::Auto,
+        Matching::On => MatchingMode::On,
+        Matching::Off => MatchingMode::Off,
     };
     let mut solver = Solver::new()
         .method(method)

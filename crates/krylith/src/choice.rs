@@ -1,7 +1,7 @@
 //! Methods and preconditioners by name: the one list that the command and other languages share.
 
 use crate::block::BlockKind;
-use crate::precond::{Incomplete, Kind, Sums};
+use crate::precond::{Incomplete, Kind, PreservedSums};
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
 use thiserror::Error;
@@ -85,7 +85,7 @@ pub enum Precision {
 /// A preconditioner.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub enum Preconditioning {
+pub enum PrecondSpec {
     /// Chosen from the matrix.
     Auto,
     /// None.
@@ -101,7 +101,7 @@ pub enum Preconditioning {
     /// Incomplete LU with this level of fill.
     Ilu(usize),
     /// Modified incomplete LU with this level of fill and relaxation ω.
-    Milu(usize, f64, Sums),
+    Milu(usize, f64, PreservedSums),
     /// Incomplete LU that updates the diagonal only.
     Dilu,
     /// Incomplete Cholesky that drops what is below τ, relative to its column in the scaled matrix.
@@ -116,7 +116,7 @@ pub enum Preconditioning {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Threshold {
     /// What is kept.
-    pub keep: Keep,
+    pub keep: FillRule,
     /// τ: what is smaller, relative to its row, is dropped.
     pub tau: f64,
     /// Whether columns are exchanged for larger pivots.
@@ -125,7 +125,7 @@ pub struct Threshold {
 
 /// How many entries of a row are kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Keep {
+pub enum FillRule {
     /// nnz / n + p of L and as many of U, as NVIDIA and MKL have it.
     Mean(usize),
     /// p of L and p of U, as Saad has it.
@@ -137,7 +137,7 @@ pub enum Keep {
 /// Whether columns are permuted so that large entries come to the diagonal (a maximum-product matching with scaling).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub enum Match {
+pub enum MatchingMode {
     /// For an incomplete LU of a matrix with diagonal entries that are missing, zero or tiny in their rows.
     #[default]
     Auto,
@@ -147,23 +147,23 @@ pub enum Match {
     Off,
 }
 
-impl Preconditioning {
+impl PrecondSpec {
     /// The recipe of an incomplete factor with levels of fill.
     pub fn incomplete(self) -> Option<Incomplete> {
         Some(match self {
-            Preconditioning::Ic(level) => Incomplete::ic(level),
-            Preconditioning::Ilu(level) => Incomplete::ilu(level),
-            Preconditioning::Mic(level, omega) => Incomplete::mic(level, omega),
-            Preconditioning::Milu(level, omega, sums) => Incomplete::milu(level, omega, sums),
-            Preconditioning::Dic => Incomplete::dic(),
-            Preconditioning::Dilu => Incomplete::dilu(),
+            PrecondSpec::Ic(level) => Incomplete::ic(level),
+            PrecondSpec::Ilu(level) => Incomplete::ilu(level),
+            PrecondSpec::Mic(level, omega) => Incomplete::mic(level, omega),
+            PrecondSpec::Milu(level, omega, sums) => Incomplete::milu(level, omega, sums),
+            PrecondSpec::Dic => Incomplete::dic(),
+            PrecondSpec::Dilu => Incomplete::dilu(),
             _ => return None,
         })
     }
 
     /// A positive definite preconditioner of a symmetric matrix, or none.
     pub(crate) fn is_symmetric(self) -> bool {
-        use Preconditioning as P;
+        use PrecondSpec as P;
         !matches!(
             self,
             P::Auto
@@ -178,8 +178,8 @@ impl Preconditioning {
     /// An incomplete Cholesky factor, which needs a symmetric pattern.
     pub(super) fn is_cholesky(self) -> bool {
         let form = match self {
-            Preconditioning::Ict(_) => return true,
-            Preconditioning::Block(block, _) => block.form(),
+            PrecondSpec::Ict(_) => return true,
+            PrecondSpec::Block(block, _) => block.form(),
             other => other.incomplete().map(|recipe| recipe.form),
         };
         form.is_some_and(|form| form.kind == Kind::Cholesky)
@@ -187,7 +187,7 @@ impl Preconditioning {
 
     /// One with half of the levels of fill, or none of it.
     pub(crate) fn with_less_fill(self) -> Option<Self> {
-        use Preconditioning as P;
+        use PrecondSpec as P;
         match self {
             P::Ic(level @ 1..) => Some(P::Ic(level / 2)),
             P::Mic(level @ 1.., omega) => Some(P::Mic(level / 2, omega)),
@@ -201,7 +201,7 @@ impl Preconditioning {
 
     /// A shift of the diagonal makes a difference.
     pub(crate) fn can_shift(self) -> bool {
-        !matches!(self, Preconditioning::None | Preconditioning::Jacobi | Preconditioning::Auto)
+        !matches!(self, PrecondSpec::None | PrecondSpec::Jacobi | PrecondSpec::Auto)
     }
 }
 
@@ -259,7 +259,7 @@ const KNOWN: &str = "auto, none, jacobi, ic0, ic(K), mic0, mic(K), mic(K,OMEGA),
                      ilutp-fill(FACTOR,TOL), bjacobi, bjacobi(B), bic0, bic0(B), bilu0, bilu0(B), bdic, \
                      bdic(B), bdilu, bdilu(B)";
 
-impl FromStr for Preconditioning {
+impl FromStr for PrecondSpec {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
@@ -268,8 +268,8 @@ impl FromStr for Preconditioning {
 }
 
 /// A name with numbers in parentheses.
-fn parse(text: &str) -> Option<Preconditioning> {
-    use Preconditioning as P;
+fn parse(text: &str) -> Option<PrecondSpec> {
+    use PrecondSpec as P;
     let (name, numbers) = match text.split_once('(') {
         Some((name, rest)) => (name, rest.strip_suffix(')')?.split(',').map(str::trim).collect()),
         None => (text, Vec::new()),
@@ -294,10 +294,10 @@ fn parse(text: &str) -> Option<Preconditioning> {
         ("dic", 0) => P::Dic,
         ("ilu0", 0) => P::Ilu(0),
         ("ilu", 1) => P::Ilu(level()?),
-        ("milu0", 0) => P::Milu(0, OMEGA, Sums::Rows),
-        ("milu", 1 | 2) => P::Milu(level()?, omega()?, Sums::Rows),
-        ("milu0-columns", 0) => P::Milu(0, OMEGA, Sums::Columns),
-        ("milu-columns", 1 | 2) => P::Milu(level()?, omega()?, Sums::Columns),
+        ("milu0", 0) => P::Milu(0, OMEGA, PreservedSums::Rows),
+        ("milu", 1 | 2) => P::Milu(level()?, omega()?, PreservedSums::Rows),
+        ("milu0-columns", 0) => P::Milu(0, OMEGA, PreservedSums::Columns),
+        ("milu-columns", 1 | 2) => P::Milu(level()?, omega()?, PreservedSums::Columns),
         ("dilu", 0) => P::Dilu,
         ("bjacobi", 0 | 1) => P::Block(BlockKind::Jacobi, block()?),
         ("bic0", 0 | 1) => P::Block(BlockKind::Ic0, block()?),
@@ -311,9 +311,9 @@ fn parse(text: &str) -> Option<Preconditioning> {
                 None => (name.strip_prefix("ilut")?, false),
             };
             let keep = match name {
-                "" => Keep::Mean(level()?),
-                "-saad" => Keep::Largest(level()?),
-                "-fill" => Keep::Factor(positive(numbers[0]).filter(|&factor| factor >= 1.0)?),
+                "" => FillRule::Mean(level()?),
+                "-saad" => FillRule::Largest(level()?),
+                "-fill" => FillRule::Factor(positive(numbers[0]).filter(|&factor| factor >= 1.0)?),
                 _ => return None,
             };
             P::Ilut(Threshold { keep, tau: positive(numbers[1])?, pivoting })
@@ -327,9 +327,9 @@ fn positive(text: &str) -> Option<f64> {
     text.parse::<f64>().ok().filter(|number| *number >= 0.0 && number.is_finite())
 }
 
-impl Display for Preconditioning {
+impl Display for PrecondSpec {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        use Preconditioning as P;
+        use PrecondSpec as P;
         match *self {
             P::Auto => f.write_str("auto"),
             P::None => f.write_str("none"),
@@ -338,8 +338,8 @@ impl Display for Preconditioning {
             P::Mic(level, omega) => levelled(f, "mic", "", level, omega),
             P::Dic => f.write_str("dic"),
             P::Ilu(level) => levelled(f, "ilu", "", level, OMEGA),
-            P::Milu(level, omega, Sums::Rows) => levelled(f, "milu", "", level, omega),
-            P::Milu(level, omega, Sums::Columns) => levelled(f, "milu", "-columns", level, omega),
+            P::Milu(level, omega, PreservedSums::Rows) => levelled(f, "milu", "", level, omega),
+            P::Milu(level, omega, PreservedSums::Columns) => levelled(f, "milu", "-columns", level, omega),
             P::Dilu => f.write_str("dilu"),
             P::Block(kind, size) => {
                 f.write_str(match kind {
@@ -355,9 +355,9 @@ impl Display for Preconditioning {
             P::Ilut(Threshold { keep, tau, pivoting }) => {
                 f.write_str(if pivoting { "ilutp" } else { "ilut" })?;
                 match keep {
-                    Keep::Mean(p) => write!(f, "({p},{tau})"),
-                    Keep::Largest(p) => write!(f, "-saad({p},{tau})"),
-                    Keep::Factor(factor) => write!(f, "-fill({factor},{tau})"),
+                    FillRule::Mean(p) => write!(f, "({p},{tau})"),
+                    FillRule::Largest(p) => write!(f, "-saad({p},{tau})"),
+                    FillRule::Factor(factor) => write!(f, "-fill({factor},{tau})"),
                 }
             }
         }
@@ -406,7 +406,7 @@ mod tests {
             "bdilu(8)",
         ];
         for name in names {
-            assert_eq!(name.parse::<Preconditioning>().unwrap().to_string(), name);
+            assert_eq!(name.parse::<PrecondSpec>().unwrap().to_string(), name);
         }
         for wrong in [
             "",
@@ -427,7 +427,7 @@ mod tests {
             "bdic(0)",
             "bdilu(9)",
         ] {
-            assert!(wrong.parse::<Preconditioning>().is_err(), "{wrong}");
+            assert!(wrong.parse::<PrecondSpec>().is_err(), "{wrong}");
         }
     }
 }

@@ -16,7 +16,7 @@ const LEAST: usize = 4 << 20;
 /// `n` zeros, on large pages if there are many and the system grants it. No page is touched yet.
 pub(crate) fn zeros<T: Copy + Zero>(n: usize) -> Vec<T> {
     let mut x = vec![T::ZERO; n];
-    ask(&mut x);
+    advise_huge_pages(&mut x);
     x
 }
 
@@ -63,7 +63,7 @@ impl Zero for u8 {
 }
 
 /// Asks for large pages under an array; best before it is first touched.
-pub(crate) fn ask<T>(x: &mut [T]) {
+pub(crate) fn advise_huge_pages<T>(x: &mut [T]) {
     #[cfg(target_os = "linux")]
     if size_of_val(x) >= LEAST {
         const PAGE: usize = 4096;
@@ -88,7 +88,7 @@ mod tests {
             assert_eq!(x.len(), n);
             assert!(x.iter().all(|&x| x == 0.0));
             x.iter_mut().enumerate().for_each(|(i, x)| *x = i as f64);
-            ask(&mut x);
+            advise_huge_pages(&mut x);
             assert!(x.iter().enumerate().all(|(i, &x)| x == i as f64));
             assert_eq!(try_zeros::<u32>(n).unwrap(), vec![0; n]);
         }

@@ -7,7 +7,7 @@ use krylith::krylov::{BiCgStab, Cg, Gmres, System};
 use krylith::operator::{Preconditioner, Recipe, Symbolic};
 use krylith::precond::{Incomplete, Jacobi};
 use krylith::schedule::Schedule;
-use krylith::solver::{Layout as Order, Method, Precision, Preconditioning};
+use krylith::solver::{Layout as Order, Method, Precision, PrecondSpec};
 use krylith::space::Threads;
 use krylith::stop::IterationLimit;
 use krylith::transform::Ordering as Reorder;
@@ -97,7 +97,7 @@ fn prepared(layout: Order) {
     let a = "jump3d:40".parse::<Problem>().unwrap().generate().unwrap();
     let (b, mut x) = (vec![1.0; a.nrows()], vec![0.0; a.nrows()]);
     let solver =
-        Solver::new().threads(2).layout(layout).preconditioner(Preconditioning::Ic(0)).method(Method::Cg);
+        Solver::new().threads(2).layout(layout).preconditioner(PrecondSpec::Ic(0)).method(Method::Cg);
     // The first one also starts threads.
     drop(solver.prepare(&a).unwrap());
     let before = LIVE.load(Ordering::Relaxed);

@@ -6,7 +6,7 @@ mod exact;
 use exact::{Random, norm, relative_residual, residual};
 use krylith::operator::LinearOperator;
 use krylith::report::Outcome;
-use krylith::solver::{Keep, Layout, Match, Method, Preconditioning, Threshold};
+use krylith::solver::{FillRule, Layout, MatchingMode, Method, PrecondSpec, Threshold};
 use krylith::space::Threads;
 use krylith::transform::Ordering;
 use krylith::{BackendError, Csr, SetupError, SolveError, Solver};
@@ -80,7 +80,7 @@ fn systems_at_the_ends_of_the_range_are_solved() {
         {
             for method in METHODS {
                 for preconditioner in ["auto", "none", "jacobi", "ic0", "bic0", "ict(1e-3)"] {
-                    let preconditioner: Preconditioning = preconditioner.parse().unwrap();
+                    let preconditioner: PrecondSpec = preconditioner.parse().unwrap();
                     let solver = Solver::new().method(method).preconditioner(preconditioner).threads(2);
                     let solution = solver.solve(a, &b).unwrap();
                     let what = format!("{scale:e} {method} {preconditioner}");
@@ -155,7 +155,7 @@ fn an_answer_is_finite_even_where_the_residual_does_not_see_it() {
     let a = Csr::from_triplets(2, 2, &[0, 1], &[0, 0], &[1.0, -1.0]).unwrap();
     let b = [5.22297378753383e-201, -1e-200];
     let mut x = vec![5.895391476622172e-15, -2.375236434348182e7];
-    let solver = Solver::new().method(Method::BiCgStab).preconditioner(Preconditioning::Jacobi);
+    let solver = Solver::new().method(Method::BiCgStab).preconditioner(PrecondSpec::Jacobi);
     solver.rtol(1e-2).max_iterations(300).solve_from(&a, &b, &mut x, &mut ()).unwrap();
     assert!(x.iter().all(|x| x.is_finite()), "{x:?}");
 }
@@ -325,7 +325,7 @@ fn a_singular_system_without_an_answer_is_called_that() {
     for method in [Method::Auto, Method::Minres, Method::Cg, Method::BiCgStab, Method::Gmres(30)] {
         // MINRES with M = I minimises the residual that is measured here
         let minres = method == Method::Minres;
-        let preconditioner = if minres { Preconditioning::None } else { Preconditioning::Auto };
+        let preconditioner = if minres { PrecondSpec::None } else { PrecondSpec::Auto };
         let solver = Solver::new().method(method).preconditioner(preconditioner).max_iterations(1000);
         let solution = solver.solve(&a, &b).unwrap();
         assert_eq!(solution.report.outcome, Outcome::Singular, "{method}");
@@ -350,7 +350,7 @@ fn a_null_space_that_is_not_constant_is_found_in_the_residual() {
         }
     }
     let b: Vec<f64> = (0..n).map(|i| 1.0 + (i as f64).sin()).collect();
-    let minres = Solver::new().method(Method::Minres).preconditioner(Preconditioning::None);
+    let minres = Solver::new().method(Method::Minres).preconditioner(PrecondSpec::None);
     let report = minres.clone().solve(&a, &b).unwrap().report;
     assert_eq!(
         report.outcome,
@@ -479,8 +479,7 @@ fn the_best_iterate_is_given_back_not_the_last() {
                 (Layout::Rows, Ordering::Natural),
                 (Layout::Auto, Ordering::Rcm),
             ] {
-                let solver =
-                    Solver::new().method(method).preconditioner(Preconditioning::Ilu(0)).layout(layout);
+                let solver = Solver::new().method(method).preconditioner(PrecondSpec::Ilu(0)).layout(layout);
                 let solution = solver.reorder(ordering).max_iterations(400).solve(&a, &b).unwrap();
                 let report = solution.report;
                 let least = report.history.iter().copied().fold(f64::INFINITY, f64::min);
@@ -515,7 +514,7 @@ fn a_restart_is_limited_and_counted() {
         assert!(report.bytes < 10_000, "{}", report.bytes);
     }
     let a = "poisson3d:20".parse::<krylith::gallery::Problem>().unwrap().generate().unwrap();
-    let gmres = |restart| Solver::new().method(Method::Gmres(restart)).preconditioner(Preconditioning::None);
+    let gmres = |restart| Solver::new().method(Method::Gmres(restart)).preconditioner(PrecondSpec::None);
     let error = gmres(10_000_000).max_memory(100_000_000).prepare(&a).err().unwrap();
     assert!(
         matches!(error, SolveError::Setup(SetupError::MemoryLimit { predicted, limit: 100_000_000 })
@@ -561,13 +560,13 @@ fn options_that_make_no_sense_are_refused() {
     for bad in [f64::NAN, -1e-8, f64::INFINITY, f64::NEG_INFINITY] {
         assert!(refused(Solver::new().rtol(bad)), "{bad}");
         assert!(refused(Solver::new().atol(bad)), "{bad}");
-        assert!(refused(Solver::new().preconditioner(Preconditioning::Ict(bad))), "{bad}");
-        assert!(refused(Solver::new().preconditioner(Preconditioning::Mic(0, bad))), "{bad}");
-        for (keep, tau) in [(Keep::Mean(3), bad), (Keep::Factor(bad), 0.1)] {
+        assert!(refused(Solver::new().preconditioner(PrecondSpec::Ict(bad))), "{bad}");
+        assert!(refused(Solver::new().preconditioner(PrecondSpec::Mic(0, bad))), "{bad}");
+        for (keep, tau) in [(FillRule::Mean(3), bad), (FillRule::Factor(bad), 0.1)] {
             let threshold = Threshold { keep, tau, pivoting: false };
-            assert!(refused(Solver::new().preconditioner(Preconditioning::Ilut(threshold))), "{bad}");
+            assert!(refused(Solver::new().preconditioner(PrecondSpec::Ilut(threshold))), "{bad}");
         }
     }
-    let solver = Solver::new().matching(Match::Off).rtol(0.0).atol(1e-9);
+    let solver = Solver::new().matching(MatchingMode::Off).rtol(0.0).atol(1e-9);
     assert!(solver.prepare(&a).is_ok());
 }

@@ -2,7 +2,7 @@
 
 use krylith::gallery::Problem;
 use krylith::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
-use krylith::precond::{Incomplete, IncompleteFactor, Sums};
+use krylith::precond::{Incomplete, IncompleteFactor, PreservedSums};
 use krylith::schedule::Schedule;
 use krylith::space::Threads;
 use krylith::{Csr, Permutation};
@@ -106,13 +106,13 @@ fn modified_factors_keep_sums() {
             }
         }
         let d = dense(&a);
-        for sums in [Sums::Rows, Sums::Columns] {
+        for sums in [PreservedSums::Rows, PreservedSums::Columns] {
             let recipe =
                 if symmetric { Incomplete::mic(level, 1.0) } else { Incomplete::milu(level, 1.0, sums) };
             let (m, _) = product(&factor(recipe, &a));
             for i in 0..m.len() {
                 let sum = |x: &Dense| -> (f64, f64) {
-                    let entry = |j: usize| if sums == Sums::Rows { x[i][j] } else { x[j][i] };
+                    let entry = |j: usize| if sums == PreservedSums::Rows { x[i][j] } else { x[j][i] };
                     (0..x.len()).map(entry).fold((0.0, 0.0), |(s, t), v| (s + v, t + v.abs()))
                 };
                 let ((found, _), (expected, size)) = (sum(&m), sum(&d));
@@ -182,8 +182,8 @@ fn every_member_has_the_same_bits_on_any_number_of_threads() {
         (Incomplete::mic(1, 0.95), &spd),
         (Incomplete::dic(), &spd),
         (Incomplete::ilu(2), &general),
-        (Incomplete::milu(0, 1.0, Sums::Rows), &general),
-        (Incomplete::milu(1, 1.0, Sums::Columns), &general),
+        (Incomplete::milu(0, 1.0, PreservedSums::Rows), &general),
+        (Incomplete::milu(1, 1.0, PreservedSums::Columns), &general),
         (Incomplete::dilu(), &general),
     ];
     for (recipe, a) in members {

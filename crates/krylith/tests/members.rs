@@ -2,7 +2,7 @@
 //! of matrices keeps what was analyzed.
 
 use krylith::gallery::Problem;
-use krylith::solver::{Layout, Match, Method, Precision};
+use krylith::solver::{Layout, MatchingMode, Method, Precision};
 use krylith::transform::Ordering;
 use krylith::{Csr, Permutation, Report, Solver};
 
@@ -137,7 +137,7 @@ fn any_order_gives_the_answer_of_the_matrix() {
     for (name, method, a) in members() {
         let expected = solve(&solver(name, method).rtol(1e-12).threads(2), &a).0;
         for ordering in [Ordering::Rcm, Ordering::Amd, Ordering::Colouring] {
-            for matching in [Match::Off, Match::On] {
+            for matching in [MatchingMode::Off, MatchingMode::On] {
                 let solver = solver(name, method).rtol(1e-12).threads(2).reorder(ordering).matching(matching);
                 let (x, report) = solve(&solver, &a);
                 assert!(report.ordering.contains(&ordering.to_string()), "{}", report.ordering);
@@ -162,7 +162,7 @@ fn a_matching_finds_the_diagonal() {
         assert!(report.iterations < 60 && report.recovery.is_empty(), "{name}: {:?}", report.recovery);
     }
     let b = right_hand_side(n);
-    let without = solver("ilu0", Method::Gmres(50)).matching(Match::Off).max_iterations(100);
+    let without = solver("ilu0", Method::Gmres(50)).matching(MatchingMode::Off).max_iterations(100);
     assert!(without.solve(&shuffled, &b).unwrap().report.require_converged().is_err());
     // A structurally singular matrix keeps its columns, and says so.
     let hole = Csr::from_triplets(3, 3, &[0, 1, 1, 2], &[0, 0, 1, 1], &[1.0, 1.0, 2.0, 1.0]).unwrap();

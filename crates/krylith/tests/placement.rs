@@ -8,7 +8,7 @@ use krylith::operator::{DynPreconditioner, LinearOperator, Preconditioner, Recip
 use krylith::placement::{Order, Placed, Placement, Storage};
 use krylith::precond::IncompleteFactor;
 use krylith::setup::{Attempt, Built, LayoutBuilder, SetupContext, SetupRecorder, SetupSummary};
-use krylith::solver::{Layout, Method, Preconditioning};
+use krylith::solver::{Layout, Method, PrecondSpec};
 use krylith::space::Threads;
 use krylith::transform::Ordering;
 use krylith::{BackendError, Csr, SetupError, SolveError, Solver};
@@ -139,7 +139,7 @@ impl LayoutBuilder<Space> for InReverse {
     fn build(
         &self,
         setup: &SetupContext<'_, Space>,
-        kind: Preconditioning,
+        kind: PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<Attempt<Space>, SolveError> {
         let (Some(recipe), Some(_)) = (kind.incomplete(), setup.a) else {
@@ -213,8 +213,7 @@ fn everything_else_comes_with_it() {
     let mut bad = a.clone();
     let k = bad.pattern().find(200, 200).unwrap();
     bad.values_mut()[k] = -1.0;
-    let solver =
-        Solver::new().method(Method::Cg).preconditioner(Preconditioning::Ic(0)).reorder(Ordering::Rcm);
+    let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::Ic(0)).reorder(Ordering::Rcm);
     let mut prepared = solver.prepare_on(Threads::new(1), LAYOUTS, &a, &a).unwrap();
     let report = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
     report.require_converged().unwrap();
@@ -254,7 +253,7 @@ fn directions_are_seen_in_the_order_of_a() {
     let plain = problem("poisson3d:20");
     let mut small = plain.clone();
     small.values_mut().iter_mut().for_each(|v| *v *= 1e-150);
-    let solver = Solver::new().method(Method::Cg).preconditioner(Preconditioning::Ic(0)).threads(2);
+    let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::Ic(0)).threads(2);
     let cases = [
         (&plain, solver.clone(), "structured"),
         (&plain, solver.clone().layout(Layout::Slices), "slices"),

@@ -4,17 +4,17 @@
 //! `spd/NAME.mtx.xz` and `general/NAME.mtx.xz`. Otherwise it is listed as ignored.
 
 use krylith::schedule::Schedule;
-use krylith::solver::{Method, Preconditioning};
+use krylith::solver::{Method, PrecondSpec};
 use krylith::{Csr, Solver, io};
 use std::path::PathBuf;
 
-const CASES: [(&str, Method, Preconditioning); 6] = [
-    ("spd/1138_bus", Method::Cg, Preconditioning::Ic(0)),
-    ("spd/bcsstk16", Method::Cg, Preconditioning::Ic(0)),
-    ("spd/nos5", Method::Cg, Preconditioning::Ic(0)),
-    ("general/add32", Method::BiCgStab, Preconditioning::Ilu(0)),
-    ("general/orsirr_1", Method::Gmres(30), Preconditioning::Ilu(0)),
-    ("general/sherman5", Method::Gmres(30), Preconditioning::Ilu(0)),
+const CASES: [(&str, Method, PrecondSpec); 6] = [
+    ("spd/1138_bus", Method::Cg, PrecondSpec::Ic(0)),
+    ("spd/bcsstk16", Method::Cg, PrecondSpec::Ic(0)),
+    ("spd/nos5", Method::Cg, PrecondSpec::Ic(0)),
+    ("general/add32", Method::BiCgStab, PrecondSpec::Ilu(0)),
+    ("general/orsirr_1", Method::Gmres(30), PrecondSpec::Ilu(0)),
+    ("general/sherman5", Method::Gmres(30), PrecondSpec::Ilu(0)),
 ];
 
 const SCHEDULES: [Schedule; 2] = [Schedule::Levels, Schedule::PointToPoint];

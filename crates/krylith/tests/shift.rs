@@ -4,7 +4,7 @@
 //! would move it away from where a pivot is good, or not at all.
 
 use krylith::gallery::Problem;
-use krylith::solver::{Layout, Match, Method, Preconditioning};
+use krylith::solver::{Layout, MatchingMode, Method, PrecondSpec};
 use krylith::{Csr, Report, Solver};
 
 const SYMMETRIC: [&str; 9] =
@@ -34,8 +34,8 @@ fn set_diagonal(a: &mut Csr<f64>, row: usize, value: f64) {
 
 fn solve(a: &Csr<f64>, name: &str, method: Method, layout: Layout) -> Report {
     let b: Vec<f64> = (0..a.nrows()).map(|i| 1.0 + (i % 7) as f64).collect();
-    let solver = Solver::new().method(method).preconditioner(name.parse::<Preconditioning>().unwrap());
-    solver.layout(layout).matching(Match::Off).threads(2).solve(a, &b).unwrap().report
+    let solver = Solver::new().method(method).preconditioner(name.parse::<PrecondSpec>().unwrap());
+    solver.layout(layout).matching(MatchingMode::Off).threads(2).solve(a, &b).unwrap().report
 }
 
 /// MINRES needs a positive definite factor and solves the system with it, though the matrix is indefinite.

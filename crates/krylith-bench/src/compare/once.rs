@@ -9,7 +9,7 @@ use krylith::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use krylith::precond::Incomplete;
 use krylith::schedule::Schedule;
 use krylith::sliced::{Sliced, SlicedPattern, SlicedSymbolic};
-use krylith::solver::{Precision, Preconditioning};
+use krylith::solver::{Precision, PrecondSpec};
 use krylith::space::{Space, Threads};
 use krylith::{Csr, Solver};
 use std::collections::BTreeMap;
@@ -102,7 +102,7 @@ fn relative_residual(a: &Csr<f64>, x: &[f64], b: &[f64]) -> f64 {
 
 type Figures = BTreeMap<String, Option<f64>>;
 
-fn kernels(a: &Csr<f64>, preconditioner: Preconditioning, threads: usize) -> Result<Figures, Failure> {
+fn kernels(a: &Csr<f64>, preconditioner: PrecondSpec, threads: usize) -> Result<Figures, Failure> {
     let space = Threads::<f64>::new(threads);
     let mut figures = Figures::new();
     let mut keep = |name: &str, seconds: f64| figures.insert(name.into(), Some(seconds));
@@ -110,7 +110,7 @@ fn kernels(a: &Csr<f64>, preconditioner: Preconditioning, threads: usize) -> Res
     keep("dot", least_seconds(|| space.dot(&b, &y).map(black_box))?);
     keep("axpy", least_seconds(|| space.axpby(1e-9, &b, 1.0, &mut y))?);
     match preconditioner {
-        Preconditioning::None => {
+        PrecondSpec::None => {
             keep("spmv", application(a, &space, &b, &mut y)?);
         }
         other => {
@@ -212,7 +212,7 @@ mod tests {
             threads: 2,
         };
         let mut line = Line::default();
-        let solver = Solver::new().method(Method::Cg).preconditioner(Preconditioning::Ic(0));
+        let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::Ic(0));
         for b in [right_hand_side(&a), Rhs::Random.vector(&a)] {
             solve(&a, &b, solver.clone(), &options, &mut line).unwrap();
             assert_eq!(line.shortfall(1e-7), None);
@@ -223,9 +223,9 @@ mod tests {
     #[test]
     fn all_kernels_are_measured() {
         let a = "poisson2d:10".parse::<Problem>().unwrap().generate().unwrap();
-        let figures = kernels(&a, Preconditioning::Ilu(0), 1).unwrap();
+        let figures = kernels(&a, PrecondSpec::Ilu(0), 1).unwrap();
         let names: Vec<&str> = figures.keys().map(String::as_str).collect();
         assert_eq!(names, ["analyze", "apply", "axpy", "dot", "factor", "spmv"]);
-        assert!(kernels(&a, Preconditioning::Jacobi, 1).is_err());
+        assert!(kernels(&a, PrecondSpec::Jacobi, 1).is_err());
     }
 }

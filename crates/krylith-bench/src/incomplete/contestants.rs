@@ -7,7 +7,7 @@ use crate::Failure;
 use crate::compare::limited;
 use clap::ValueEnum;
 use krylith::Solver;
-use krylith::solver::{Match, Method, Preconditioning};
+use krylith::solver::{MatchingMode, Method, PrecondSpec};
 use krylith::transform::Ordering;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ impl Study {
 #[derive(Debug, Clone, Copy)]
 pub struct Way {
     pub method: Method,
-    /// As `Preconditioning` parses it.
+    /// As `PrecondSpec` parses it.
     pub preconditioner: &'static str,
     /// Columns permuted and entries measured by a maximum-product matching first.
     pub matching: bool,
@@ -52,9 +52,9 @@ pub struct Way {
 impl Way {
     /// The options of the solve, or why this build has none.
     pub fn solver(&self) -> Result<Solver, Failure> {
-        let preconditioner: Preconditioning = self.preconditioner.parse()?;
+        let preconditioner: PrecondSpec = self.preconditioner.parse()?;
         let solver = Solver::new().method(self.method).preconditioner(preconditioner);
-        let matching = if self.matching { Match::On } else { Match::Off };
+        let matching = if self.matching { MatchingMode::On } else { MatchingMode::Off };
         Ok(solver.matching(matching).reorder(self.ordering))
     }
 }

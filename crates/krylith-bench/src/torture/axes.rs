@@ -177,7 +177,7 @@ pub fn excluded(axis: usize, value: usize, other: usize, other_value: usize) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use krylith::solver::Preconditioning;
+    use krylith::solver::PrecondSpec;
 
     const ALL: Available = Available { dissection: true, catalogue: true };
 
@@ -201,7 +201,7 @@ mod tests {
     /// The library lists its preconditioners in the error of an unknown name; each is sampled.
     #[test]
     fn every_preconditioner_of_the_library_is_sampled() {
-        let message = "?".parse::<Preconditioning>().unwrap_err().to_string();
+        let message = "?".parse::<PrecondSpec>().unwrap_err().to_string();
         let (_, known) = message.split_once("known: ").unwrap();
         let mut depth = 0;
         let names = known.split(|c: char| {

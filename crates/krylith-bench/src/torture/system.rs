@@ -5,7 +5,7 @@ use super::rng::Rng;
 use super::{families, grids, numbers, singular};
 use crate::Failure;
 use crate::catalogue::parse;
-use krylith::solver::{Layout, Match, Method, Precision, Preconditioning};
+use krylith::solver::{Layout, MatchingMode, Method, Precision, PrecondSpec};
 use krylith::transform::{Ordering, order};
 use krylith::{Csr, Solver, io, schedule::Schedule};
 use std::cell::RefCell;
@@ -126,7 +126,7 @@ pub struct System {
 pub struct Settings {
     /// All but the number of threads.
     pub solver: Solver,
-    pub preconditioner: Preconditioning,
+    pub preconditioner: PrecondSpec,
     pub method: Method,
     pub recover: bool,
     pub allow_stale: bool,
@@ -245,9 +245,9 @@ fn settings(choice: &Choice, n: usize, rng: &mut Rng) -> Result<Settings, Failur
         .preconditioner(preconditioner)
         .reorder(choice.get(Of::Reorder).parse()?)
         .matching(match choice.get(Of::Matching) {
-            "on" => Match::On,
-            "off" => Match::Off,
-            _ => Match::Auto,
+            "on" => MatchingMode::On,
+            "off" => MatchingMode::Off,
+            _ => MatchingMode::Auto,
         })
         .precision(if choice.get(Of::Precision) == "mixed" { Precision::Mixed } else { Precision::F64 })
         .layout(match choice.get(Of::Layout) {
@@ -283,7 +283,7 @@ fn settings(choice: &Choice, n: usize, rng: &mut Rng) -> Result<Settings, Failur
 }
 
 /// The name with numbers in place of its letters. A large matrix gets little fill, so that a case takes seconds at most.
-fn preconditioner(name: &str, large: bool, rng: &mut Rng) -> Result<Preconditioning, Failure> {
+fn preconditioner(name: &str, large: bool, rng: &mut Rng) -> Result<PrecondSpec, Failure> {
     let levels: &[&str] = if large { &["0", "1", "2"] } else { &["0", "1", "2", "3", "6"] };
     let tolerances: &[&str] =
         if large { &["1e-3", "1e-2", "0.5"] } else { &["0", "1e-300", "1e-8", "1e-4", "1e-2", "0.5", "2"] };

@@ -189,7 +189,7 @@ impl BlockPreconditioner {
         with!(&self.0, own => own.kind())
     }
 
-    /// Entries of the factor; see [`BlockFactor::nnz`].
+    /// Entries of the factor; of a symmetric one those of L and the lower triangle of D.
     pub fn nnz(&self) -> usize {
         with!(&self.0, own => own.nnz())
     }

@@ -16,7 +16,7 @@
 //! Before a factorization the entries on the (scalar) diagonal of A are enlarged by a multiple of the size of their rows, as those of
 //! scalar factors are (see `precond::form`): a large enough shift lets a factor of any matrix exist.
 //!
-//! Breakdown: a diagonal block that is not positive definite (IC(0), DIC), or singular (the others). It is told by the scalar row at
+//! Breakdown: a diagonal block that is not positive definite (IC(0), DIC), or singular (the others). It is reported by the scalar row at
 //! which the elimination within the block stops and the pivot there; the smallest such row on any plan, because nothing before
 //! it is bad. Where a block is singular this row is that of the step, whatever rows were exchanged before.
 //!

@@ -6,7 +6,7 @@
 use super::{
     BlockKind, BlockMatrix, BlockPreconditioner, BlockRecipe, count_blocks, full_block, natural_block,
 };
-use crate::choice::{Layout, Precision, Preconditioning};
+use crate::choice::{Layout, Precision, PrecondSpec};
 use crate::engine::{Matrices, PlacedEngine};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::Pattern;
@@ -24,7 +24,7 @@ impl LayoutBuilder<Threads<f64>> for InBlocks {
     fn build(
         &self,
         setup: &Context<'_>,
-        kind: Preconditioning,
+        kind: PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<Attempt<Threads<f64>>, SolveError> {
         match recorder.analyzing(|| blocks(setup, kind))? {
@@ -36,19 +36,19 @@ impl LayoutBuilder<Threads<f64>> for InBlocks {
 
 /// The blocks to take, if any. Those that were asked for by name, of size 1 included; or those of a scalar factor that is the
 /// same in blocks.
-fn blocks(setup: &Context<'_>, kind: Preconditioning) -> Result<Option<(BlockKind, usize)>, SetupError> {
+fn blocks(setup: &Context<'_>, kind: PrecondSpec) -> Result<Option<(BlockKind, usize)>, SetupError> {
     let is_matrix = setup.a.is_some();
     let pattern = setup.source.pattern();
     let scalar = match kind {
-        Preconditioning::Block(kind, size) if is_matrix => {
+        PrecondSpec::Block(kind, size) if is_matrix => {
             return Ok(Some((kind, size.unwrap_or_else(|| natural_block(pattern).size))));
         }
-        Preconditioning::Block(..) => {
+        PrecondSpec::Block(..) => {
             let what = "blocks for an A that is not a matrix";
             return Err(BackendError::Unsupported { what }.into());
         }
-        Preconditioning::Ic(0) => BlockKind::Ic0,
-        Preconditioning::Ilu(0) => BlockKind::Ilu0,
+        PrecondSpec::Ic(0) => BlockKind::Ic0,
+        PrecondSpec::Ilu(0) => BlockKind::Ilu0,
         _ => return Ok(None),
     };
     let plain = setup.options.layout != Layout::Rows && setup.options.precision == Precision::F64;
@@ -63,7 +63,7 @@ fn build(
     setup: &Context<'_>,
     block: BlockKind,
     size: usize,
-    kind: Preconditioning,
+    kind: PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<Attempt<Threads<f64>>, SolveError> {
     let SetupContext { space, options, method, source, .. } = *setup;

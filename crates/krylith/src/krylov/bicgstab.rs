@@ -126,7 +126,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> BiCgStab<S, A, M> {
             }
             // β = (ρ_new / ρ)(α / ω);  p = r + β (p − ω v)
             let beta = (rho_new / rho) * (alpha / omega);
-            space.redirect(&self.r, beta, omega, &self.v, &mut self.p)?;
+            space.bicgstab_direction(&self.r, beta, omega, &self.v, &mut self.p)?;
             rho = rho_new;
         }
     }

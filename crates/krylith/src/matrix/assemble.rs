@@ -99,7 +99,7 @@ pub(crate) fn filled<T: Copy>(value: T, n: usize) -> Result<Vec<T>, MatrixError>
         return Err(MatrixError::OutOfMemory { bytes: (n as u64).saturating_mul(size_of::<T>() as u64) });
     }
     let mut x = vec![value; n];
-    huge::ask(&mut x);
+    huge::advise_huge_pages(&mut x);
     Ok(x)
 }
 

@@ -1,7 +1,7 @@
 //! Systems by rows as they are given: every preconditioner that is not in blocks, for any A.
 
 use super::{Form, Incomplete, IncompleteFactor, IncompleteSymbolic, Jacobi};
-use crate::choice::{Precision, Preconditioning};
+use crate::choice::{Precision, PrecondSpec};
 use crate::error::SolveError;
 use crate::operator::{DynPreconditioner, Recipe, Symbolic};
 use crate::scalar::Real;
@@ -19,7 +19,7 @@ impl LayoutBuilder<Threads<f64>> for ByRows {
     fn build(
         &self,
         setup: &Context<'_>,
-        kind: Preconditioning,
+        kind: PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<Attempt<Threads<f64>>, SolveError> {
         if let Some(threshold) = kind.threshold() {
@@ -32,7 +32,7 @@ impl LayoutBuilder<Threads<f64>> for ByRows {
         match (setup.recipe(kind), kind) {
             (Some(recipe), _) if setup.narrow => incomplete::<f32>(setup, &recipe, kind, recorder),
             (Some(recipe), _) => incomplete::<f64>(setup, &recipe, kind, recorder),
-            (None, Preconditioning::Jacobi) => jacobi(setup, kind, recorder),
+            (None, PrecondSpec::Jacobi) => jacobi(setup, kind, recorder),
             (None, _) => Ok(Attempt::Refused("this preconditioner has no form by rows".into())),
         }
     }
@@ -41,7 +41,7 @@ impl LayoutBuilder<Threads<f64>> for ByRows {
 /// A factor whose pattern followed the values.
 fn by_threshold(
     setup: &Context<'_>,
-    kind: Preconditioning,
+    kind: PrecondSpec,
     triangles: OneFactor,
     recorder: &mut SetupRecorder,
 ) -> Result<Attempt<Threads<f64>>, SolveError> {
@@ -55,7 +55,7 @@ fn by_threshold(
 
 fn frozen<S: Real>(
     setup: &Context<'_>,
-    kind: Preconditioning,
+    kind: PrecondSpec,
     (triangles, shift): OneFactor,
     recorder: &mut SetupRecorder,
 ) -> Result<Attempt<Threads<f64>>, SolveError> {
@@ -72,7 +72,7 @@ fn frozen<S: Real>(
 fn incomplete<S: Real>(
     setup: &Context<'_>,
     recipe: &Incomplete,
-    kind: Preconditioning,
+    kind: PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<Attempt<Threads<f64>>, SolveError> {
     let SetupContext { space, source, options, .. } = *setup;
@@ -92,7 +92,7 @@ fn incomplete<S: Real>(
 /// By rows with this factor; `predicted` bytes of it if they were known before.
 fn built<S: Real>(
     setup: &Context<'_>,
-    kind: Preconditioning,
+    kind: PrecondSpec,
     f: IncompleteFactor<f64, S>,
     shift: f64,
     layout: String,
@@ -112,7 +112,7 @@ fn built<S: Real>(
 /// The diagonal.
 fn jacobi(
     setup: &Context<'_>,
-    kind: Preconditioning,
+    kind: PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<Attempt<Threads<f64>>, SolveError> {
     let SetupContext { space, source, method, .. } = *setup;

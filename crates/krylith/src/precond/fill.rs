@@ -7,7 +7,7 @@
 //! parallel, and no levels are stored.
 //!
 //! Entries are counted as they are found. Once the factor they make would exceed the limit, no more are stored, only counted, so
-//! that the error tells what it would take. Before that a few rows are searched; if they foretell more than four times the limit,
+//! that the error reports what it would take. Before that a few rows are searched; if they predict more than four times the limit,
 //! their estimate is the answer, since counting itself may take long for a large k.
 
 use crate::error::SetupError;
@@ -109,7 +109,7 @@ pub(super) fn levels(a: &Pattern, k: usize, symmetric: bool, limit: u64) -> Resu
 }
 
 /// Rows of U as `upper` has them, columns of L as `lower` has them, and the diagonal.
-fn join(n: usize, upper: &[Found], lower: &[Found]) -> Pattern {
+fn join(n: usize, upper: &[FilledRows], lower: &[FilledRows]) -> Pattern {
     let mut below = vec![0u32; n];
     lower.iter().flat_map(|found| &found.columns).for_each(|&i| below[i as usize] += 1);
     let mut row_ptr = Vec::with_capacity(n + 1);
@@ -206,13 +206,13 @@ fn sample(a: &Pattern, k: usize, sides: u64, room: &Room) -> u64 {
 }
 
 /// The columns of consecutive rows, and where each row ends.
-struct Found {
+struct FilledRows {
     ends: Vec<usize>,
     columns: Vec<u32>,
 }
 
 /// The strict upper triangle in pieces; empty rows once there is no more room.
-fn above(a: &Pattern, k: usize, room: &Room) -> Vec<Found> {
+fn above(a: &Pattern, k: usize, room: &Room) -> Vec<FilledRows> {
     let n = a.nrows();
     let rows_a_task = n.div_ceil(8 * rayon::current_num_threads()).max(1 << 10);
     (0..n.div_ceil(rows_a_task))
@@ -228,7 +228,7 @@ fn above(a: &Pattern, k: usize, room: &Room) -> Vec<Found> {
                 }
                 ends.push(columns.len());
             }
-            Found { ends, columns }
+            FilledRows { ends, columns }
         })
         .collect()
 }

@@ -12,7 +12,7 @@ pub enum Kind {
 
 /// Which sums of A the factor keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sums {
+pub enum PreservedSums {
     /// M 1 = A 1.
     #[default]
     Rows,
@@ -32,7 +32,7 @@ pub enum Update {
         /// The relaxation, from 0 to 1.
         omega: f64,
         /// Which sums; for a symmetric factor both at once.
-        sums: Sums,
+        sums: PreservedSums,
     },
     /// Nothing but the diagonal is updated, so that L D and D U are the triangles of A. Reference: Pommerell & Fichtner 1994,
     /// doi:10.1137/0915032.
@@ -70,7 +70,7 @@ impl Form {
 
     /// Sums of columns are kept: elimination runs on Aᵀ.
     pub(crate) fn transposed(self) -> bool {
-        self.kind == Kind::Lu && matches!(self.update, Update::Modified { sums: Sums::Columns, .. })
+        self.kind == Kind::Lu && matches!(self.update, Update::Modified { sums: PreservedSums::Columns, .. })
     }
 }
 

@@ -10,7 +10,7 @@
 
 use super::driver::{Factor, FactorScratch, Triangular};
 use super::fill;
-use super::form::{Form, Kind, Sums, Update};
+use super::form::{Form, Kind, PreservedSums, Update};
 use super::ldu::{Ldu, LduSymbolic};
 use super::require_diagonal;
 use super::threshold::Triangles;
@@ -73,12 +73,12 @@ impl Incomplete {
 
     /// MIC(k) with relaxation ω.
     pub fn mic(level: usize, omega: f64) -> Self {
-        let update = Update::Modified { omega, sums: Sums::Rows };
+        let update = Update::Modified { omega, sums: PreservedSums::Rows };
         Self::new(Form { kind: Kind::Cholesky, update }, level)
     }
 
     /// MILU(k) with relaxation ω.
-    pub fn milu(level: usize, omega: f64, sums: Sums) -> Self {
+    pub fn milu(level: usize, omega: f64, sums: PreservedSums) -> Self {
         Self::new(Form { kind: Kind::Lu, update: Update::Modified { omega, sums } }, level)
     }
 

@@ -15,8 +15,9 @@ mod pivot;
 pub mod threshold;
 
 pub(crate) use by_rows::ByRows;
+pub use driver::{Factor, FactorScratch};
 pub(crate) use fill::{bytes_by_rows, is_symmetric, require_symmetric};
-pub use form::{Form, Kind, Sums, Update};
+pub use form::{Form, Kind, PreservedSums, Update};
 pub use incomplete::{Incomplete, IncompleteFactor, IncompleteSymbolic};
 pub use jacobi::{Jacobi, JacobiFactor, JacobiSymbolic};
 pub(crate) use pivot::FirstBadPivot;

@@ -1,7 +1,7 @@
 //! What a layout needs to know, and how much memory it may take.
 
 use super::{SetupRecorder, available_memory};
-use crate::choice::{Layout, Method, Precision, Preconditioning};
+use crate::choice::{Layout, Method, Precision, PrecondSpec};
 use crate::engine::SolverSpace;
 use crate::error::SetupError;
 use crate::matrix::{Csr, Pattern};
@@ -98,7 +98,7 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
     }
 
     /// How an incomplete factor with levels of fill is made, if that is what the name means.
-    pub(crate) fn recipe(&self, kind: Preconditioning) -> Option<Incomplete> {
+    pub(crate) fn recipe(&self, kind: PrecondSpec) -> Option<Incomplete> {
         let recipe = kind.incomplete()?;
         Some(Incomplete { schedule: self.options.schedule, max_bytes: Some(self.limit()), ..recipe })
     }
@@ -118,7 +118,7 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
 
     /// Decides in which numbers factors are stored: entries of A pass through `f32` while they are eliminated, and where that is too
     /// narrow for them, `f64` is kept, and recorded.
-    pub(crate) fn choose_precision(&mut self, kind: Preconditioning, recorder: &mut SetupRecorder) {
+    pub(crate) fn choose_precision(&mut self, kind: PrecondSpec, recorder: &mut SetupRecorder) {
         if self.options.precision != Precision::Mixed {
             return;
         }
@@ -174,7 +174,7 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
     }
 
     /// `Err(MemoryLimit)` if vectors, what is taken already, and the least that a factor takes, are more than there is.
-    pub(crate) fn require_room(&self, kind: Preconditioning) -> Result<(), SetupError> {
+    pub(crate) fn require_room(&self, kind: PrecondSpec) -> Result<(), SetupError> {
         let (a, limit) = (self.source, self.memory());
         let factor = match kind.incomplete() {
             Some(_) => bytes_by_rows(a.nrows(), a.nnz().saturating_sub(a.nrows()) as u64),

@@ -1,7 +1,7 @@
 //! The layouts of a space, tried one after the other.
 
 use super::{Attempt, Built, LayoutBuilder, SetupContext, SetupRecorder, SetupSummary};
-use crate::choice::{Method, Preconditioning};
+use crate::choice::{Method, PrecondSpec};
 use crate::engine::SolverSpace;
 use crate::error::{BackendError, SolveError};
 use crate::matrix::Csr;
@@ -11,10 +11,10 @@ use crate::operator::{DynPreconditioner, Identity};
 pub(crate) fn in_layouts<S: SolverSpace>(
     mut setup: SetupContext<'_, S>,
     layouts: &[&dyn LayoutBuilder<S>],
-    kind: Preconditioning,
+    kind: PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<(Built<S>, SetupSummary), SolveError> {
-    if kind == Preconditioning::None {
+    if kind == PrecondSpec::None {
         let (m, summary) = no_preconditioner(setup.space, setup.layout, setup.method);
         return Ok((Built::InOrder(m), summary));
     }
@@ -38,7 +38,7 @@ pub(crate) fn no_preconditioner<S: SolverSpace>(
     let n = space.len(&layout);
     let bytes = (method.workspace_bytes(n) as usize).saturating_add(16 * n);
     let summary = SetupSummary {
-        kind: Preconditioning::None,
+        kind: PrecondSpec::None,
         nnz: 0,
         bytes: 0,
         shift: 0.0,
@@ -73,7 +73,7 @@ mod tests {
             max_memory: None,
         };
         let setup = SetupContext::new(options, &space, 4, Some(&a), &a, Method::Cg);
-        let built = in_layouts(setup, LAYOUTS, Preconditioning::Auto, &mut SetupRecorder::default());
+        let built = in_layouts(setup, LAYOUTS, PrecondSpec::Auto, &mut SetupRecorder::default());
         assert!(matches!(built.err(), Some(SolveError::Backend(BackendError::Unsupported { .. }))));
     }
 }

@@ -1,4 +1,4 @@
-//! How much memory a solve with an incomplete factor will take, told from the pattern before anything is allocated.
+//! How much memory a solve with an incomplete factor will take, predicted from the pattern before anything is allocated.
 
 use crate::choice::Method;
 use crate::matrix::Pattern;
@@ -32,7 +32,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// What the pattern of a square matrix tells: on a grid, if it is that of one, with a number for every entry. Of one without a
+    /// What the pattern of a square matrix predicts: on a grid, if it is that of one, with a number for every entry. Of one without a
     /// full diagonal, what it would take by rows.
     pub fn predict(pattern: &Arc<Pattern>) -> Self {
         if let Some(memory) = predict_memory(pattern) {

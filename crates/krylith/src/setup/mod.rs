@@ -18,7 +18,7 @@ pub(crate) use layouts::{in_layouts, no_preconditioner};
 pub use memory::Memory;
 pub use recorder::SetupRecorder;
 
-use crate::choice::Preconditioning;
+use crate::choice::PrecondSpec;
 use crate::engine::{Engine, SolverSpace};
 use crate::error::SolveError;
 use crate::matrix::Csr;
@@ -28,7 +28,7 @@ use crate::operator::DynPreconditioner;
 #[derive(Debug, Clone)]
 pub struct SetupSummary {
     /// The name of what was built.
-    pub kind: Preconditioning,
+    pub kind: PrecondSpec,
     /// Entries of the preconditioner.
     pub nnz: usize,
     /// Its bytes.
@@ -70,7 +70,7 @@ pub trait LayoutBuilder<S: SolverSpace>: Sync {
     fn build(
         &self,
         setup: &SetupContext<'_, S>,
-        kind: Preconditioning,
+        kind: PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<Attempt<S>, SolveError>;
 }

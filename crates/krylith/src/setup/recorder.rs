@@ -1,7 +1,7 @@
 //! The time that a set-up takes, and what goes wrong on the way.
 
 use super::recover::find_shift;
-use crate::choice::Preconditioning;
+use crate::choice::PrecondSpec;
 use crate::error::{BackendError, SetupError};
 use crate::operator::Preconditioner;
 use crate::report::{Recovery, Seconds};
@@ -25,7 +25,7 @@ impl SetupRecorder {
     pub fn factor<S: Space<Real = f64>>(
         &mut self,
         space: &S,
-        (recover, kind): (bool, Preconditioning),
+        (recover, kind): (bool, PrecondSpec),
         begin: f64,
         mut attempt: impl FnMut(f64) -> Result<(), SetupError>,
     ) -> Result<f64, SetupError> {
@@ -47,7 +47,7 @@ impl SetupRecorder {
     pub fn factor_with<S: Space<Real = f64>, K: ?Sized>(
         &mut self,
         space: &S,
-        options: (bool, Preconditioning),
+        options: (bool, PrecondSpec),
         source: &K,
         m: &mut impl Preconditioner<S, K>,
     ) -> Result<f64, SetupError> {

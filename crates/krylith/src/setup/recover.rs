@@ -18,14 +18,14 @@ const LARGEST: f64 = 1e3;
 const MEANS: usize = 2;
 
 /// Calls `attempt` with shifts until one works, and leaves it with the smallest that was found to. Every attempt that fails is
-/// told with its row and value. Errors other than bad pivots are returned at once.
+/// recorded with its row and value. Errors other than bad pivots are returned at once.
 pub(super) fn find_shift(
     name: impl Display,
     begin: f64,
     mut attempt: impl FnMut(f64) -> Result<(), SetupError>,
     recovery: &mut Vec<Recovery>,
 ) -> Result<f64, SetupError> {
-    let mut told = |error: SetupError, action: String| match error {
+    let mut record = |error: SetupError, action: String| match error {
         SetupError::BadPivot { row, value } => {
             recovery.push(Recovery {
                 failed: format!("{name}: {error}"),
@@ -45,7 +45,7 @@ pub(super) fn find_shift(
             if next > LARGEST {
                 return Err(error);
             }
-            told(error, format!("the diagonal is shifted by {next:.1e} of its size"))?;
+            record(error, format!("the diagonal is shifted by {next:.1e} of its size"))?;
             match attempt(next) {
                 Ok(()) => break next,
                 Err(another) => (failed, error) = (next, another),
@@ -62,7 +62,7 @@ pub(super) fn find_shift(
         match result {
             Ok(()) => works = mean,
             Err(error) => {
-                told(
+                record(
                     error,
                     format!(
                         "the diagonal is shifted by {works:.1e} of its size, {mean:.1e} being too little"

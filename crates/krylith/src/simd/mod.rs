@@ -21,7 +21,7 @@ mod x86_block;
 
 pub(crate) use dispatch::dispatch;
 pub(crate) use plain::Plain;
-pub use storage::Stored;
+pub use storage::StorageScalar;
 pub(crate) use storage::sealed::Access;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86::{Avx2, Avx512};

@@ -3,10 +3,10 @@
 use super::Lanes;
 
 /// How the entries of a factor are stored: `f64` or `f32`.
-pub trait Stored: sealed::Access {}
+pub trait StorageScalar: sealed::Access {}
 
-impl Stored for f64 {}
-impl Stored for f32 {}
+impl StorageScalar for f64 {}
+impl StorageScalar for f32 {}
 
 pub(crate) mod sealed {
     use super::Lanes;

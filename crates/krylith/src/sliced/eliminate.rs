@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use super::LANES;
-use super::kernels::{Task, ValuesMut};
+use super::kernels::{EliminationTask, FactorWriter};
 use super::order::EMPTY;
 use super::strips::{SlicedPattern, Strips};
 use crate::precond::form::{self, Update};
@@ -61,7 +61,7 @@ struct Begun {
 
 /// Whether all rows of a slice come after one with a bad pivot: nothing before that one needs them.
 #[inline(always)]
-fn is_hopeless(task: &Task<'_>, s: usize) -> bool {
+fn is_hopeless(task: &EliminationTask<'_>, s: usize) -> bool {
     // Rows of a slice are in order, the first one is always there.
     task.bad.is_before(task.pattern.order.rows[s * LANES] as usize)
 }
@@ -71,8 +71,8 @@ fn is_hopeless(task: &Task<'_>, s: usize) -> bool {
 /// # Safety
 /// As `kernels` says; the values of this slice are this member's.
 #[inline(always)]
-unsafe fn begin<L: Lanes, S: Access>(task: &Task<'_>, f: ValuesMut<S>, s: usize) -> Begun {
-    let Task { pattern: p, a_pattern: q, a, form, shift, .. } = *task;
+unsafe fn begin<L: Lanes, S: Access>(task: &EliminationTask<'_>, f: FactorWriter<S>, s: usize) -> Begun {
+    let EliminationTask { pattern: p, a_pattern: q, a, form, shift, .. } = *task;
     let mut largest = [0.0; LANES];
     // SAFETY: as `kernels` says.
     unsafe {
@@ -143,8 +143,8 @@ unsafe fn measure(of_a: &Strips, a: *const f64, s: usize, largest: &mut [f64; LA
 ///   wₖ = aᵢₖ − Σ wₘ lₖₘ (m in both rows);  lᵢₖ = wₖ / dₖ;  dᵢ = aᵢᵢ − Σ wₖ lᵢₖ
 #[inline(always)]
 pub(super) unsafe fn eliminate_cholesky_with<L: Lanes, S: Access>(
-    task: &Task<'_>,
-    f: ValuesMut<S>,
+    task: &EliminationTask<'_>,
+    f: FactorWriter<S>,
     slices: Range<usize>,
 ) {
     let lower = &task.pattern.lower;
@@ -198,8 +198,8 @@ pub(super) unsafe fn eliminate_cholesky_with<L: Lanes, S: Access>(
 ///   wₖ;  lᵢₖ = wₖ / dₖ;  wⱼ −= wₖ uₖⱼ for j in both rows;  dᵢ = wᵢ − ω Σ (what fell outside);  uᵢⱼ = wⱼ / dᵢ
 #[inline(always)]
 pub(super) unsafe fn eliminate_both_with<L: Lanes, S: Access>(
-    task: &Task<'_>,
-    f: ValuesMut<S>,
+    task: &EliminationTask<'_>,
+    f: FactorWriter<S>,
     slices: Range<usize>,
 ) {
     let (lower, upper) = (&task.pattern.lower, &task.pattern.upper);
@@ -247,8 +247,8 @@ pub(super) unsafe fn eliminate_both_with<L: Lanes, S: Access>(
 /// As `kernels` says; values of slice s are this member's, those of the slice pointed to are finished.
 #[inline(always)]
 unsafe fn subtract<L: Lanes, S: Access>(
-    task: &Task<'_>,
-    f: ValuesMut<S>,
+    task: &EliminationTask<'_>,
+    f: FactorWriter<S>,
     s: usize,
     k: usize,
     there: Neighbours,
@@ -301,7 +301,7 @@ unsafe fn subtract<L: Lanes, S: Access>(
 /// # Safety
 /// The diagonal of this slice is this member's.
 #[inline(always)]
-unsafe fn invert(task: &Task<'_>, diagonal: *mut f64, s: usize, size: &[f64; LANES]) {
+unsafe fn invert(task: &EliminationTask<'_>, diagonal: *mut f64, s: usize, size: &[f64; LANES]) {
     for (position, &size) in (s * LANES..).zip(size) {
         // SAFETY: by the caller's promise.
         let place = unsafe { &mut *diagonal.add(position) };
@@ -320,7 +320,7 @@ unsafe fn invert(task: &Task<'_>, diagonal: *mut f64, s: usize, size: &[f64; LAN
 #[inline(always)]
 pub(super) unsafe fn mirror_with<L: Lanes, S: Access>(
     p: &SlicedPattern,
-    f: ValuesMut<S>,
+    f: FactorWriter<S>,
     slices: Range<usize>,
 ) {
     for s in slices {

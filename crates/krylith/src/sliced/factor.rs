@@ -9,7 +9,7 @@
 #![allow(unsafe_code)]
 
 use super::LANES;
-use super::kernels::{self, Task, ValuesMut};
+use super::kernels::{self, EliminationTask, FactorWriter};
 use super::matrix::Sliced;
 use super::strips::SlicedPattern;
 use crate::error::{BackendError, SetupError};
@@ -19,7 +19,7 @@ use crate::operator::{Preconditioner, Recipe, Symbolic};
 use crate::precond::driver::{Factor, Plans, Triangular};
 use crate::precond::{FirstBadPivot, Form, Incomplete, Kind};
 use crate::schedule::{Schedule, SlicePlan, require_threads};
-use crate::simd::Stored;
+use crate::simd::StorageScalar;
 use crate::space::Threads;
 use std::ops::Range;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ impl SlicedSymbolic {
     }
 
     /// Room for a factor stored in `S`: `refactor` comes before its use.
-    pub fn allocate<S: Stored>(&self) -> SlicedFactor<S> {
+    pub fn allocate<S: StorageScalar>(&self) -> SlicedFactor<S> {
         let pattern = &self.pattern;
         let kernels = SliceKernels {
             form: self.form,
@@ -112,11 +112,11 @@ impl Symbolic<Threads<f64>, Sliced> for SlicedSymbolic {
     }
 }
 
-impl<S: Stored> Triangular for SliceKernels<S> {
+impl<S: StorageScalar> Triangular for SliceKernels<S> {
     type Scalar = f64;
     type Source = Sliced;
     type Plan = SlicePlan;
-    type Elimination<'e> = (Task<'e>, ValuesMut<S>);
+    type Elimination<'e> = (EliminationTask<'e>, FactorWriter<S>);
 
     fn len(&self) -> usize {
         self.diagonal.len()
@@ -135,8 +135,9 @@ impl<S: Stored> Triangular for SliceKernels<S> {
         bad: &'e FirstBadPivot,
     ) -> Self::Elimination<'e> {
         let (pattern, form) = (&*self.pattern, self.form);
-        let task = Task { pattern, a_pattern: &source.pattern, a: source.values(), form, shift, bad };
-        let values = ValuesMut {
+        let task =
+            EliminationTask { pattern, a_pattern: &source.pattern, a: source.values(), form, shift, bad };
+        let values = FactorWriter {
             lower: self.lower.as_mut_ptr(),
             diagonal: self.diagonal.as_mut_ptr(),
             upper: self.upper.as_mut_ptr(),

@@ -25,7 +25,7 @@ pub struct Values {
 
 /// A factor in the making.
 #[derive(Clone, Copy)]
-pub struct ValuesMut<S> {
+pub struct FactorWriter<S> {
     pub(super) lower: *mut S,
     pub(super) diagonal: *mut f64,
     pub(super) upper: *mut S,
@@ -34,11 +34,11 @@ pub struct ValuesMut<S> {
 // SAFETY: pointers to numbers, used by members of a team at places that the plan keeps apart.
 unsafe impl Sync for Values {}
 // SAFETY: as above.
-unsafe impl<S> Sync for ValuesMut<S> {}
+unsafe impl<S> Sync for FactorWriter<S> {}
 
 /// What is eliminated on which pattern.
 #[derive(Clone, Copy)]
-pub struct Task<'a> {
+pub struct EliminationTask<'a> {
     /// Of the factor; that of A is part of it, in the same order.
     pub(super) pattern: &'a SlicedPattern,
     pub(super) a_pattern: &'a SlicedPattern,
@@ -49,7 +49,7 @@ pub struct Task<'a> {
 }
 
 // SAFETY: as above; nothing else in it is a pointer.
-unsafe impl Sync for Task<'_> {}
+unsafe impl Sync for EliminationTask<'_> {}
 
 dispatch! {
     /// y = A x for these slices: strips below the diagonal, the diagonal, strips above.
@@ -61,11 +61,11 @@ dispatch! {
     /// z = z / d − U z for these slices, downwards, in place.
     pub(super) unsafe fn backward<S: Access>(p: &Strips, u: *const S, inverse: *const f64, slices: Range<usize>, z: *mut f64) = backward_with;
     /// Rows of L and 1 / D of a Cholesky factor for these slices, upwards. A bad pivot is left in the place of its inverse.
-    pub(super) unsafe fn eliminate_cholesky<S: Access>(task: &Task<'_>, f: ValuesMut<S>, slices: Range<usize>) = eliminate_cholesky_with;
+    pub(super) unsafe fn eliminate_cholesky<S: Access>(task: &EliminationTask<'_>, f: FactorWriter<S>, slices: Range<usize>) = eliminate_cholesky_with;
     /// Rows of L, 1 / D and U for these slices, upwards; bad pivots as above.
-    pub(super) unsafe fn eliminate_both<S: Access>(task: &Task<'_>, f: ValuesMut<S>, slices: Range<usize>) = eliminate_both_with;
+    pub(super) unsafe fn eliminate_both<S: Access>(task: &EliminationTask<'_>, f: FactorWriter<S>, slices: Range<usize>) = eliminate_both_with;
     /// U = Lᵀ for these slices.
-    pub(super) unsafe fn mirror<S: Access>(p: &SlicedPattern, f: ValuesMut<S>, slices: Range<usize>) = mirror_with;
+    pub(super) unsafe fn mirror<S: Access>(p: &SlicedPattern, f: FactorWriter<S>, slices: Range<usize>) = mirror_with;
 }
 
 /// acc ± Σ v x over strips; `value` loads the values of a strip.
@@ -182,7 +182,7 @@ unsafe fn backward_with<L: Lanes, S: Access>(
 mod tests {
     use super::*;
     use crate::gallery::Problem;
-    use crate::precond::{Kind, Sums, Update};
+    use crate::precond::{Kind, PreservedSums, Update};
     use crate::simd::{Avx2, Avx512, Plain};
     use crate::sliced::Sliced;
     use crate::space::Threads;
@@ -201,7 +201,7 @@ mod tests {
             (crate::huge::zeros::<S>(p.lower.len() * LANES), crate::huge::zeros::<S>(p.upper.len() * LANES));
         let mut diagonal = vec![0.0; p.positions()];
         let all = 0..p.order.slices();
-        let f = ValuesMut {
+        let f = FactorWriter {
             lower: lower.as_mut_ptr(),
             diagonal: diagonal.as_mut_ptr(),
             upper: upper.as_mut_ptr(),
@@ -212,7 +212,7 @@ mod tests {
         let b: Vec<f64> = (0..a.nrows()).map(|i| ((i * 37) as f64).sin()).collect();
         p.gather(&Threads::new(1), &b, &mut x).unwrap();
         let a = sliced.values();
-        let task = Task { pattern: &p, a_pattern: &p, a, form, shift: 0.01, bad: &bad };
+        let task = EliminationTask { pattern: &p, a_pattern: &p, a, form, shift: 0.01, bad: &bad };
         // SAFETY: all slices in order; vectors and values of the pattern's lengths.
         unsafe {
             match form.computes_both() {
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn every_instruction_set_gives_the_same_bits() {
-        let modified = Update::Modified { omega: 0.9, sums: Sums::Rows };
+        let modified = Update::Modified { omega: 0.9, sums: PreservedSums::Rows };
         for kind in [Kind::Cholesky, Kind::Lu] {
             for update in [Update::Drop, modified, Update::Diagonal] {
                 same_on_all::<f64>(Form { kind, update });

@@ -1,7 +1,7 @@
 //! Systems in slices: incomplete factors that gain from rows by wavefront.
 
-use super::{NotSliced, Sliced, SlicedPattern, SlicedSymbolic, Stored};
-use crate::choice::{Layout, Preconditioning};
+use super::{NotSliced, Sliced, SlicedPattern, SlicedSymbolic, StorageScalar};
+use crate::choice::{Layout, PrecondSpec};
 use crate::engine::{Matrices, PlacedEngine};
 use crate::error::{SetupError, SolveError};
 use crate::matrix::{Csr, Pattern};
@@ -21,7 +21,7 @@ impl LayoutBuilder<Threads<f64>> for InSlices {
     fn build(
         &self,
         setup: &Context<'_>,
-        kind: Preconditioning,
+        kind: PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<Attempt<Threads<f64>>, SolveError> {
         let Some(recipe) = setup.recipe(kind) else { return Ok(Attempt::Refused("no factor".into())) };
@@ -117,11 +117,11 @@ impl Patterns {
     }
 }
 
-fn build<S: Stored>(
+fn build<S: StorageScalar>(
     setup: &Context<'_>,
     found: Patterns,
     form: Form,
-    kind: Preconditioning,
+    kind: PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<Attempt<Threads<f64>>, SolveError> {
     let SetupContext { space, options, method, source, .. } = *setup;

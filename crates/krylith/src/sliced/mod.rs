@@ -52,7 +52,7 @@ mod matrix;
 mod order;
 mod strips;
 
-pub use crate::simd::Stored;
+pub use crate::simd::StorageScalar;
 pub use factor::{SlicedFactor, SlicedSymbolic};
 pub(crate) use layout::InSlices;
 pub use matrix::Sliced;
@@ -67,7 +67,7 @@ mod tests {
     use crate::gallery::Problem;
     use crate::matrix::{Csr, Pattern};
     use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
-    use crate::precond::{Form, Incomplete, Kind, Sums};
+    use crate::precond::{Form, Incomplete, Kind, PreservedSums};
     use crate::schedule::Schedule;
     use crate::space::{Space, Threads};
     use std::sync::Arc;
@@ -170,7 +170,7 @@ mod tests {
             Incomplete::ic(1),
             Incomplete::ilu(2),
             Incomplete::mic(0, 0.9),
-            Incomplete::milu(1, 0.9, Sums::Rows),
+            Incomplete::milu(1, 0.9, PreservedSums::Rows),
             Incomplete::dic(),
             Incomplete::dilu(),
         ];
@@ -196,7 +196,7 @@ mod tests {
     }
 
     /// M⁻¹ x, after it was seen to be the same on all plans.
-    fn on_all_plans<S: Stored>(
+    fn on_all_plans<S: StorageScalar>(
         a: &Csr<f64>,
         of_a: &Arc<SlicedPattern>,
         of_factor: &Arc<SlicedPattern>,
@@ -225,7 +225,7 @@ mod tests {
         bits.unwrap()
     }
 
-    /// What does not pay is told.
+    /// What does not pay is refused with a reason.
     #[test]
     fn chains_and_scattered_rows_are_left_alone() {
         let why = SlicedPattern::find(&Arc::new(tridiagonal(1000))).unwrap_err().to_string();

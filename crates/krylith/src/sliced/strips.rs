@@ -301,7 +301,7 @@ impl Side {
 
 /// A strip in the making: its offset from the diagonal, its lanes, and its number in order of discovery.
 #[derive(Clone, Copy)]
-struct Found {
+struct StripCandidate {
     offset: i32,
     mask: u8,
     number: u16,
@@ -355,7 +355,7 @@ fn find(
     order: &LevelOrder,
     places: Option<&DisjointSlice<'_, u32>>,
     slice: usize,
-    found: &mut Vec<Found>,
+    found: &mut Vec<StripCandidate>,
 ) -> bool {
     found.clear();
     let mut keeps_sides = true;
@@ -375,7 +375,7 @@ fn find(
             }
             match found.get_mut(guess) {
                 Some(f) => f.mask |= 1 << lane,
-                None => found.push(Found { offset, mask: 1 << lane, number: found.len() as u16 }),
+                None => found.push(StripCandidate { offset, mask: 1 << lane, number: found.len() as u16 }),
             }
             if let Some(own) = &mut own {
                 own[k] = guess as u32;
@@ -388,7 +388,7 @@ fn find(
 
 impl Task {
     /// Appends a slice's strips in order; `rank` becomes the strip of each number, counted on its side from the task's first.
-    fn push(&mut self, slice: usize, found: &mut [Found], rank: &mut Vec<u32>) {
+    fn push(&mut self, slice: usize, found: &mut [StripCandidate], rank: &mut Vec<u32>) {
         found.sort_unstable_by_key(|f| f.offset);
         rank.resize(found.len(), 0);
         let before = [self.lower.len(), self.upper.len()];

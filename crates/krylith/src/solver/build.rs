@@ -2,7 +2,7 @@
 
 use super::options::Solver;
 use super::reorder::{Permutations, reordered};
-use crate::choice::{Keep, Method, Preconditioning, Threshold};
+use crate::choice::{FillRule, Method, PrecondSpec, Threshold};
 use crate::engine::{Engine, InOrder, OfMatrix, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::{Csr, Symmetry};
@@ -20,7 +20,7 @@ impl Solver {
         &self,
         space: &S,
         matrix: &Csr<f64>,
-    ) -> Result<(Method, Preconditioning, String), SolveError> {
+    ) -> Result<(Method, PrecondSpec, String), SolveError> {
         // What holds for the parts of all processes.
         let everywhere =
             |holds: bool| Ok::<_, BackendError>(space.first((!holds).then_some((0, 0.0)))?.is_none());
@@ -28,7 +28,7 @@ impl Solver {
             // In every storage alike, whether it could do without or not.
             return Err(SetupError::PatternNotSymmetric.into());
         }
-        if self.method != Method::Auto && self.preconditioner != Preconditioning::Auto {
+        if self.method != Method::Auto && self.preconditioner != PrecondSpec::Auto {
             return Ok((self.method, self.preconditioner, "as asked".into()));
         }
         let Symmetry { symmetric, pattern, .. } = matrix.view().symmetry();
@@ -44,19 +44,17 @@ impl Solver {
         };
         // Without IC(0) there is ILU(0), which needs another method than conjugate gradients.
         let method = match self.method {
-            Method::Auto if definite && (pattern || self.preconditioner != Preconditioning::Auto) => {
-                Method::Cg
-            }
+            Method::Auto if definite && (pattern || self.preconditioner != PrecondSpec::Auto) => Method::Cg,
             Method::Auto => Method::BiCgStab,
             asked => asked,
         };
         // IC(0) goes with the methods that need a positive definite M, and with a matrix that can have one.
         let symmetric_method = matches!(method, Method::Cg | Method::Minres);
         let preconditioner = match self.preconditioner {
-            Preconditioning::Auto if definite && symmetric_method && pattern => Preconditioning::Ic(0),
-            Preconditioning::Auto if definite && symmetric_method => Preconditioning::Jacobi,
-            Preconditioning::Auto if symmetric_method => Preconditioning::None,
-            Preconditioning::Auto => Preconditioning::Ilu(0),
+            PrecondSpec::Auto if definite && symmetric_method && pattern => PrecondSpec::Ic(0),
+            PrecondSpec::Auto if definite && symmetric_method => PrecondSpec::Jacobi,
+            PrecondSpec::Auto if symmetric_method => PrecondSpec::None,
+            PrecondSpec::Auto => PrecondSpec::Ilu(0),
             asked => asked,
         };
         Ok((method, preconditioner, format!("{method} with {preconditioner}: the matrix is {reason}")))
@@ -76,21 +74,21 @@ impl Solver {
         not_negative("rtol", self.rtol)?;
         not_negative("atol", self.atol)?;
         match self.preconditioner {
-            Preconditioning::Mic(_, omega) | Preconditioning::Milu(_, omega, _) => {
+            PrecondSpec::Mic(_, omega) | PrecondSpec::Milu(_, omega, _) => {
                 let fits = (0.0..=1.0).contains(&omega);
                 if fits { Ok(()) } else { Err(invalid("omega", omega, "a number from 0 to 1 is needed")) }
             }
-            Preconditioning::Ict(tau) => not_negative("the threshold of ict", tau),
-            Preconditioning::Ilut(Threshold { keep, tau, .. }) => {
+            PrecondSpec::Ict(tau) => not_negative("the threshold of ict", tau),
+            PrecondSpec::Ilut(Threshold { keep, tau, .. }) => {
                 not_negative("the threshold of ilut", tau)?;
                 match keep {
-                    Keep::Factor(factor) if !(factor.is_finite() && factor >= 1.0) => {
+                    FillRule::Factor(factor) if !(factor.is_finite() && factor >= 1.0) => {
                         Err(invalid("the fill factor", factor, "a finite number from 1 on is needed"))
                     }
                     _ => Ok(()),
                 }
             }
-            Preconditioning::Block(_, Some(size)) if !(1..=8).contains(&size) => {
+            PrecondSpec::Block(_, Some(size)) if !(1..=8).contains(&size) => {
                 Err(invalid("the block size", size as f64, "a number from 1 to 8 is needed"))
             }
             _ => Ok(()),
@@ -120,7 +118,7 @@ impl<S: SolverSpace, A: LinearOperator<S> + 'static> System<'_, S, A> {
     /// out of proportion by less of it, unless it was the caller who set the limit.
     pub(super) fn set_up(
         &self,
-        mut wanted: Preconditioning,
+        mut wanted: PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<SetUp<S, A>, SolveError> {
         let options = self.solver;
@@ -133,8 +131,8 @@ impl<S: SolverSpace, A: LinearOperator<S> + 'static> System<'_, S, A> {
                 done => return done,
             };
             let (row, value, next) = match error {
-                SetupError::BadPivot { row, value } => (Some(row), Some(value), Preconditioning::Jacobi),
-                SetupError::MissingDiagonal { row } => (Some(row), None, Preconditioning::Jacobi),
+                SetupError::BadPivot { row, value } => (Some(row), Some(value), PrecondSpec::Jacobi),
+                SetupError::MissingDiagonal { row } => (Some(row), None, PrecondSpec::Jacobi),
                 SetupError::MemoryLimit { .. } if unlimited => match wanted.with_less_fill() {
                     Some(next) => (None, None, next),
                     None => return Err(error.into()),
@@ -142,16 +140,14 @@ impl<S: SolverSpace, A: LinearOperator<S> + 'static> System<'_, S, A> {
                 other => return Err(of_the_whole(options, other).into()),
             };
             let action = match next {
-                Preconditioning::Jacobi => {
-                    "the diagonal, or the largest entry of a row where it has none".into()
-                }
+                PrecondSpec::Jacobi => "the diagonal, or the largest entry of a row where it has none".into(),
                 other => format!("{other} instead"),
             };
             recorder.recovery.push(Recovery { failed: format!("{wanted}: {error}"), row, value, action });
-            if next == Preconditioning::Jacobi && recorder.robust {
+            if next == PrecondSpec::Jacobi && recorder.robust {
                 return Err(error.into());
             }
-            recorder.robust |= next == Preconditioning::Jacobi;
+            recorder.robust |= next == PrecondSpec::Jacobi;
             wanted = next;
         }
     }
@@ -159,7 +155,7 @@ impl<S: SolverSpace, A: LinearOperator<S> + 'static> System<'_, S, A> {
     /// Analyzes and factors, adding up the seconds; what fails on the way and is recovered from is recorded.
     pub(super) fn set_up_one(
         &self,
-        kind: Preconditioning,
+        kind: PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<SetUp<S, A>, SolveError> {
         let System { solver, space, layouts, a, source, method } = *self;
@@ -181,7 +177,7 @@ pub(super) fn set_up_permuted<S: SolverSpace>(
     solver: &Solver,
     setup: &SetupContext<'_, S>,
     layouts: &[&dyn LayoutBuilder<S>],
-    kind: Preconditioning,
+    kind: PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<Option<SetUp<S, Csr<f64>>>, SolveError> {
     let Some(found) = Permutations::find(solver, setup, kind, recorder)? else { return Ok(None) };

@@ -26,7 +26,9 @@ mod prepared;
 mod reorder;
 mod threads;
 
-pub use crate::choice::{Keep, Layout, Match, Method, Precision, Preconditioning, Threshold, UnknownName};
+pub use crate::choice::{
+    FillRule, Layout, MatchingMode, Method, Precision, PrecondSpec, Threshold, UnknownName,
+};
 pub use crate::setup::{Memory, available_memory};
 pub use options::Solver;
 pub use prepared::Prepared;

@@ -1,6 +1,6 @@
 //! The options of a solve.
 
-use crate::choice::{Layout, Match, Method, Precision, Preconditioning};
+use crate::choice::{Layout, MatchingMode, Method, Precision, PrecondSpec};
 use crate::schedule::Schedule;
 use crate::transform::Ordering;
 
@@ -8,12 +8,12 @@ use crate::transform::Ordering;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Solver {
     pub(super) method: Method,
-    pub(super) preconditioner: Preconditioning,
+    pub(super) preconditioner: PrecondSpec,
     pub(super) schedule: Schedule,
     pub(super) layout: Layout,
     pub(super) precision: Precision,
     pub(super) reorder: Ordering,
-    pub(super) matching: Match,
+    pub(super) matching: MatchingMode,
     pub(super) recover: bool,
     pub(super) max_bytes: Option<u64>,
     pub(super) max_memory: Option<u64>,
@@ -28,12 +28,12 @@ impl Default for Solver {
     fn default() -> Self {
         Solver {
             method: Method::Auto,
-            preconditioner: Preconditioning::Auto,
+            preconditioner: PrecondSpec::Auto,
             schedule: Schedule::Auto,
             layout: Layout::Auto,
             precision: Precision::F64,
             reorder: Ordering::Natural,
-            matching: Match::Auto,
+            matching: MatchingMode::Auto,
             recover: true,
             max_bytes: None,
             max_memory: None,
@@ -59,7 +59,7 @@ impl Solver {
     }
 
     /// The preconditioner.
-    pub fn preconditioner(mut self, preconditioner: Preconditioning) -> Self {
+    pub fn preconditioner(mut self, preconditioner: PrecondSpec) -> Self {
         self.preconditioner = preconditioner;
         self
     }
@@ -89,19 +89,19 @@ impl Solver {
     }
 
     /// Whether columns are permuted so that large entries come to the diagonal.
-    pub fn matching(mut self, matching: Match) -> Self {
+    pub fn matching(mut self, matching: MatchingMode) -> Self {
         self.matching = matching;
         self
     }
 
-    /// Whether a bad pivot is followed by a shift of the diagonal and, if none works, by the diagonal alone; `true` unless told.
+    /// Whether a bad pivot is followed by a shift of the diagonal and, if none works, by the diagonal alone; `true` by default.
     /// [`Prepared::refactor`](super::Prepared::refactor) shifts too, but ends in an error if no shift works.
     pub fn recover(mut self, recover: bool) -> Self {
         self.recover = recover;
         self
     }
 
-    /// The most bytes that a factor may take: past this the preparation ends in an error that tells them. Unless told, it is what
+    /// The most bytes that a factor may take: past this the preparation ends in an error that reports them. By default it is what
     /// the machine has free, at most a hundred times a factor without fill, and past that less fill is taken instead.
     pub fn max_factor_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
@@ -116,14 +116,14 @@ impl Solver {
         self
     }
 
-    /// Lets a solve use the factor of another matrix, such as that of an earlier step; an error unless told. The answer is checked
+    /// Lets a solve use the factor of another matrix, such as that of an earlier step; an error by default. The answer is checked
     /// against the matrix that is given, so this costs iterations, not accuracy.
     pub fn allow_stale_factor(mut self, allow: bool) -> Self {
         self.allow_stale = allow;
         self
     }
 
-    /// Threads to use; all cores unless told.
+    /// Threads to use; all cores by default.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self

@@ -3,7 +3,7 @@
 use super::build::{SetUp, System, set_up_permuted, without};
 use super::certify::{Certifier, Ended, Verdict, is_zero, sizes_of};
 use super::options::Solver;
-use crate::choice::{Method, Preconditioning};
+use crate::choice::{Method, PrecondSpec};
 use crate::engine::{DefaultSpace, Engine, OfMatrix, Run, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::Start;
@@ -259,12 +259,12 @@ impl<S: SolverSpace, A: LinearOperator<S> + 'static> Prepared<A, S> {
         let gmres = Method::Gmres(30).limited(self.space.len(&self.layout), self.options.max_iterations);
         match (stage.method, ended.outcome) {
             (Method::Cg, IndefiniteOperator | IndefinitePreconditioner | NotFinite | Diverged) => {
-                Some(Next { method: Method::Minres, instead: Some(Preconditioning::None) })
+                Some(Next { method: Method::Minres, instead: Some(PrecondSpec::None) })
             }
             // A factor that gave numbers that are not finite at once is of no use to another method.
             (Method::BiCgStab, NotFinite) => Some(Next {
                 method: gmres,
-                instead: Some(a.matrix().map_or(Preconditioning::None, |_| Preconditioning::Jacobi)),
+                instead: Some(a.matrix().map_or(PrecondSpec::None, |_| PrecondSpec::Jacobi)),
             }),
             (Method::BiCgStab, Breakdown | Diverged) => Some(Next { method: gmres, instead: None }),
             _ => None,
@@ -294,7 +294,7 @@ impl<S: SolverSpace, A: LinearOperator<S> + 'static> Prepared<A, S> {
         if self.broken {
             return Err(SolveError::StaleFactor);
         }
-        if self.summary.kind == Preconditioning::None || self.options.allow_stale {
+        if self.summary.kind == PrecondSpec::None || self.options.allow_stale {
             return Ok(());
         }
         match (&self.factored, a.matrix()) {
@@ -364,7 +364,7 @@ impl<S: SolverSpace, A: LinearOperator<S> + 'static> Prepared<A, S> {
 /// A method that takes over from one that failed, and what preconditions it instead of the prepared factor.
 struct Next {
     method: Method,
-    instead: Option<Preconditioning>,
+    instead: Option<PrecondSpec>,
 }
 
 impl Next {

@@ -4,7 +4,7 @@
 //! factor on a given pattern does not depend on them.
 
 use super::options::Solver;
-use crate::choice::{Match, Method, Preconditioning};
+use crate::choice::{MatchingMode, Method, PrecondSpec};
 use crate::engine::{Matrices, PermutedMatrix, Reordered, Reordering, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::{Csr, Permutation, exact_scale};
@@ -29,13 +29,13 @@ impl Permutations {
     pub(super) fn find<S: SolverSpace>(
         solver: &Solver,
         setup: &SetupContext<'_, S>,
-        kind: Preconditioning,
+        kind: PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<Option<Self>, SolveError> {
         let Some(a) = setup.a else { return Ok(None) };
         let source = setup.source;
-        let pivots = matches!(kind, Preconditioning::Ilut(threshold) if threshold.pivoting);
-        let matches = kind != Preconditioning::None && wants_matching(solver, setup, kind);
+        let pivots = matches!(kind, PrecondSpec::Ilut(threshold) if threshold.pivoting);
+        let matches = kind != PrecondSpec::None && wants_matching(solver, setup, kind);
         let power = exact_scale(setup.space.host(), a)?;
         let scaled = match setup.other_matrix() {
             Some(_) => power != 1.0 || exact_scale(setup.space.host(), source)? != 1.0,
@@ -64,17 +64,13 @@ impl Permutations {
     }
 }
 
-fn wants_matching<S: SolverSpace>(
-    solver: &Solver,
-    setup: &SetupContext<'_, S>,
-    kind: Preconditioning,
-) -> bool {
+fn wants_matching<S: SolverSpace>(solver: &Solver, setup: &SetupContext<'_, S>, kind: PrecondSpec) -> bool {
     let symmetric = kind.is_symmetric() || matches!(setup.method, Method::Cg | Method::Minres);
     match solver.matching {
-        Match::Off => false,
+        MatchingMode::Off => false,
         _ if symmetric => false,
-        Match::On => true,
-        Match::Auto => has_tiny_diagonal(setup.source),
+        MatchingMode::On => true,
+        MatchingMode::Auto => has_tiny_diagonal(setup.source),
     }
 }
 
@@ -147,7 +143,7 @@ pub(super) fn reordered<S: SolverSpace>(
     setup: &SetupContext<'_, S>,
     layouts: &[&dyn LayoutBuilder<S>],
     mut found: Permutations,
-    kind: Preconditioning,
+    kind: PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<(Reordered<S>, SetupSummary), SolveError> {
     let SetupContext { space, method, source, .. } = *setup;

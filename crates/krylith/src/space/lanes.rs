@@ -72,7 +72,7 @@ dispatch! {
     }
 
     /// p = r + b (p − c v), in the order of two updates.
-    pub(crate) fn redirect<T: Scalar>(r: &[T], b: T, c: T, v: &[T], p: &mut [T]) {
+    pub(crate) fn bicgstab_direction<T: Scalar>(r: &[T], b: T, c: T, v: &[T], p: &mut [T]) {
         let minus = -c;
         for ((r, v), p) in r.iter().zip(v).zip(p) {
             *p = *r + b * (minus * *v + *p);

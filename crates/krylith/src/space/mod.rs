@@ -147,7 +147,7 @@ pub trait Space {
     }
 
     /// p = r + b (p − c v): the direction of BiCGStab, one pass where a space overrides it.
-    fn redirect(
+    fn bicgstab_direction(
         &self,
         r: &Self::Vector,
         b: Self::Scalar,

@@ -153,7 +153,7 @@ impl<T: Scalar> Space for Threads<T> {
     fn zeros(&self, n: &usize) -> Result<Vec<T>, BackendError> {
         drop(self.sums(*n, DOTS));
         let mut x = vec![T::ZERO; *n];
-        crate::huge::ask(&mut x);
+        crate::huge::advise_huge_pages(&mut x);
         // The system gives untouched pages: each member is the first to write its own.
         self.fill(T::ZERO, &mut x)?;
         Ok(x)
@@ -308,14 +308,21 @@ impl<T: Scalar> Space for Threads<T> {
         Ok(())
     }
 
-    fn redirect(&self, r: &Vec<T>, b: T, c: T, v: &Vec<T>, p: &mut Vec<T>) -> Result<(), BackendError> {
-        require_same("redirect", &r.len(), &p.len())?;
-        require_same("redirect", &v.len(), &p.len())?;
+    fn bicgstab_direction(
+        &self,
+        r: &Vec<T>,
+        b: T,
+        c: T,
+        v: &Vec<T>,
+        p: &mut Vec<T>,
+    ) -> Result<(), BackendError> {
+        require_same("bicgstab_direction", &r.len(), &p.len())?;
+        require_same("bicgstab_direction", &v.len(), &p.len())?;
         let p = DisjointSlice::new(p);
         self.team.run(|member| {
             let part = member.part(r.len(), CHUNK);
             // SAFETY: the parts of the members do not overlap.
-            lanes::redirect(&r[part.clone()], b, c, &v[part.clone()], unsafe { p.get(part) });
+            lanes::bicgstab_direction(&r[part.clone()], b, c, &v[part.clone()], unsafe { p.get(part) });
         });
         Ok(())
     }

@@ -25,7 +25,7 @@
 //!
 //! Cost: the sample, and one look at each entry where the best candidate passes, as nearly all do; at most three candidates
 //! are verified. Memory: a table for each kind of line (inside, at an end along y, along z), nothing that grows with the matrix.
-//! Positions are hashes, and of several faults the first by position is told: the same result on any number of threads.
+//! Positions are hashes, and of several faults the first by position is reported: the same result on any number of threads.
 
 mod candidates;
 mod verify;
@@ -145,7 +145,7 @@ pub enum NotStructured {
 }
 
 impl NotStructured {
-    /// How near to a grid the pattern was; the nearest reason, or the fullest grid, is told.
+    /// How near to a grid the pattern was; the nearest reason, or the fullest grid, is reported.
     fn rank(&self) -> usize {
         match self {
             NotStructured::NotSquare | NotStructured::Empty => 0,

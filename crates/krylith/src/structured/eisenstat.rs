@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use super::factor::StencilFactor;
-use super::kernels::{self, Sides, Source, Stored, for_each_size, neighbour};
+use super::kernels::{self, Coefficients, Sides, Source, for_each_size, neighbour};
 use super::layout::Piece;
 use super::matrix::{StencilMatrix, with_sides};
 use super::pipeline::{Direction, PipelineScratch};
@@ -30,7 +30,7 @@ impl Scratch {
     }
 }
 
-impl<S: simd::Stored> StencilFactor<S> {
+impl<S: simd::StorageScalar> StencilFactor<S> {
     fn check_split(&self, v: &SplitVectors<Vec<f64>>) -> Result<(), BackendError> {
         let n = self.kernels().layout().positions(1);
         [&v.r, &v.p, &v.t, &v.w]
@@ -39,12 +39,12 @@ impl<S: simd::Stored> StencilFactor<S> {
     }
 
     /// D⁻¹ as a diagonal.
-    fn stored_inverse(&self) -> Stored<f64> {
-        Stored { values: self.kernels().inverse().as_ptr(), width: 1 }
+    fn stored_inverse(&self) -> Coefficients<f64> {
+        Coefficients { values: self.kernels().inverse().as_ptr(), width: 1 }
     }
 }
 
-impl<S: simd::Stored> SplitSweeps<Threads<f64>, StencilMatrix> for StencilFactor<S> {
+impl<S: simd::StorageScalar> SplitSweeps<Threads<f64>, StencilMatrix> for StencilFactor<S> {
     fn has_triangles_of(&self, a: &StencilMatrix) -> bool {
         self.require_ready().is_ok()
             && self.kernels().has_triangles_of(a)

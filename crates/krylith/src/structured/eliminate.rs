@@ -17,8 +17,8 @@
 )]
 
 use super::invert::finish;
-use super::kernels::{Sides, Source, Stored, for_each_size};
-use super::layout::{Layout, Piece, Reach, Reaches};
+use super::kernels::{Coefficients, Sides, Source, for_each_size};
+use super::layout::{Layout, NeighbourShift, NeighbourShifts, Piece};
 use super::stencil::Stencil;
 use crate::precond::form::{self, Update};
 use crate::precond::{FirstBadPivot, Form};
@@ -70,7 +70,7 @@ pub(super) struct EliminationTask<'a, C, E> {
     pub(super) of_a: [&'a [Option<usize>]; 2],
     /// Which points have which offset of the factor, if not all; `len` bytes a step.
     pub(super) present: Option<&'a [u8]>,
-    pub(super) below: &'a Reaches,
+    pub(super) below: &'a NeighbourShifts,
     pub(super) steps: &'a Steps,
     pub(super) form: Form,
     pub(super) shift: f64,
@@ -117,7 +117,7 @@ struct There<'a, C> {
     source: C,
     step: usize,
     first: usize,
-    reach: &'a Reach,
+    reach: &'a NeighbourShift,
     lanes: u8,
 }
 
@@ -147,8 +147,8 @@ pub(super) unsafe fn eliminate_with<L: Lanes, C: Source, E: Source, S: Access, c
 ) {
     let squared = D * D;
     let [nl, nu] = f.counts;
-    let inverse = Stored { values: f.inverse.cast_const(), width: squared };
-    let rows = Stored { values: f.upper.cast_const(), width: nu * squared };
+    let inverse = Coefficients { values: f.inverse.cast_const(), width: squared };
+    let rows = Coefficients { values: f.upper.cast_const(), width: nu * squared };
     let below = task.below.of(piece);
     for step in piece.steps.clone() {
         // SAFETY: as above; the places of this step are this member's.
@@ -161,7 +161,7 @@ pub(super) unsafe fn eliminate_with<L: Lanes, C: Source, E: Source, S: Access, c
             let mut centre = block::<L, D>(Here { source: task.a.diagonal, step, first: 0 });
             let size = begin::<L, C, E, D>(task, &mut centre, size);
             for reach in below {
-                let source = Stored { values: f.lower.cast_const(), width: nl * squared };
+                let source = Coefficients { values: f.lower.cast_const(), width: nl * squared };
                 let own = Here { source, step, first: reach.index * squared };
                 let t = divided::<L, D>(own, inverse, step, reach);
                 for &(u, target) in &task.steps.0[reach.index] {
@@ -202,7 +202,7 @@ pub(super) unsafe fn eliminate_diagonal_with<L: Lanes, C: Source, E: Source, S: 
     piece: &Piece,
 ) {
     let squared = D * D;
-    let inverse = Stored { values: f.inverse.cast_const(), width: squared };
+    let inverse = Coefficients { values: f.inverse.cast_const(), width: squared };
     let below = task.below.of(piece);
     for step in piece.steps.clone() {
         // SAFETY: as above.
@@ -344,9 +344,9 @@ unsafe fn begin<L: Lanes, C: Source, E: Source, const D: usize>(
 #[inline(always)]
 unsafe fn divided<L: Lanes, const D: usize>(
     own: impl Entries<L>,
-    inverse: Stored<f64>,
+    inverse: Coefficients<f64>,
     step: usize,
-    reach: &Reach,
+    reach: &NeighbourShift,
 ) -> Block<L, D> {
     // SAFETY: as the module says.
     unsafe {
@@ -417,10 +417,10 @@ unsafe fn subtract<L: Lanes, S: Access, const D: usize>(
 for_each_size! {
     eliminate = eliminate_with<C: Source, E: Source, S: Access>(
         task: &EliminationTask<'_, C, E>, f: &FactorWriter<S>, piece: &Piece,
-    ) if C::BLOCKS && Stored::<S>::BLOCKS
+    ) if C::BLOCKS && Coefficients::<S>::BLOCKS
 }
 for_each_size! {
     eliminate_diagonal = eliminate_diagonal_with<C: Source, E: Source, S: Access>(
         task: &EliminationTask<'_, C, E>, f: &FactorWriter<S>, piece: &Piece,
-    ) if C::BLOCKS && Stored::<S>::BLOCKS
+    ) if C::BLOCKS && Coefficients::<S>::BLOCKS
 }

@@ -10,8 +10,8 @@
 #![allow(unsafe_code)]
 
 use super::eliminate::{self, EliminationTask, FactorWriter, Steps};
-use super::kernels::{self, Constant, Sides, Stored as InMemory};
-use super::layout::{Layout, Piece, Reaches};
+use super::kernels::{self, Coefficients, Constant, Sides};
+use super::layout::{Layout, NeighbourShifts, Piece};
 use super::matrix::{StencilMatrix, Values, with_sides};
 use super::pipeline::{Direction, GridPlan, Pipeline};
 use super::stencil::{Offset, Stencil};
@@ -21,7 +21,7 @@ use crate::operator::{Preconditioner, Recipe, SplitSweeps, Symbolic};
 use crate::precond::driver::{Factor, Plans, Triangular};
 use crate::precond::{FirstBadPivot, Form, Incomplete, Kind};
 use crate::schedule::require_threads;
-use crate::simd::{LANES, Stored};
+use crate::simd::{LANES, StorageScalar};
 use crate::space::Threads;
 use std::sync::Arc;
 
@@ -35,8 +35,8 @@ struct Shape {
     stencil: Stencil,
     dof: usize,
     form: Form,
-    below: Reaches,
-    above: Reaches,
+    below: NeighbourShifts,
+    above: NeighbourShifts,
     /// Where A has the factor's lower and upper offsets.
     of_a: [Vec<Option<usize>>; 2],
     a_stencil: Stencil,
@@ -102,8 +102,8 @@ impl StencilSymbolic {
                 stencil.lower().iter().map(|o| place(a.stencil.lower(), o)).collect(),
                 stencil.upper().iter().map(|o| place(a.stencil.upper(), o)).collect(),
             ],
-            below: Reaches::new(layout, stencil.lower()),
-            above: Reaches::new(layout, stencil.upper()),
+            below: NeighbourShifts::new(layout, stencil.lower()),
+            above: NeighbourShifts::new(layout, stencil.upper()),
             pipeline,
             layout: Arc::clone(layout),
             a_stencil: a.stencil.clone(),
@@ -128,13 +128,13 @@ impl StencilSymbolic {
     }
 
     /// Bytes that a factor stored in `S` takes.
-    pub fn predicted_bytes<S: Stored>(&self) -> usize {
+    pub fn predicted_bytes<S: StorageScalar>(&self) -> usize {
         let own = if self.shares::<S>() { 0 } else { (self.shape.stencil.len() - 1) * size_of::<S>() };
         self.numbers() * (own + size_of::<f64>())
     }
 
     /// Room for a factor stored in `S`: `refactor` comes before its use.
-    pub fn allocate<S: Stored>(&self) -> Result<StencilFactor<S>, SetupError> {
+    pub fn allocate<S: StorageScalar>(&self) -> Result<StencilFactor<S>, SetupError> {
         let Shape { stencil, dof, .. } = &*self.shape;
         if *dof > 1 && size_of::<S>() < size_of::<f64>() {
             let what = "narrow factors of several unknowns a point";
@@ -171,7 +171,7 @@ impl Symbolic<Threads<f64>, StencilMatrix> for StencilSymbolic {
     }
 }
 
-impl<S: Stored> StencilFactor<S> {
+impl<S: StorageScalar> StencilFactor<S> {
     /// The stencil, with its fill.
     pub fn stencil(&self) -> &Stencil {
         &self.kernels().shape.stencil
@@ -183,7 +183,7 @@ impl<S: Stored> StencilFactor<S> {
     }
 }
 
-impl<S: Stored> StencilKernels<S> {
+impl<S: StorageScalar> StencilKernels<S> {
     /// Whether L and U are the coefficients that A has now.
     pub(super) fn has_triangles_of(&self, a: &StencilMatrix) -> bool {
         matches!(&self.triangles, Triangles::OfA(Some(values)) if Arc::ptr_eq(values, &a.values))
@@ -220,19 +220,19 @@ macro_rules! with_own_sides {
         let StencilKernels { shape, triangles, inverse } = $kernels;
         let squared = shape.dof * shape.dof;
         let [nl, nu] = [shape.stencil.lower().len(), shape.stencil.upper().len()];
-        let diagonal = InMemory { values: inverse.as_ptr(), width: squared };
+        let diagonal = Coefficients { values: inverse.as_ptr(), width: squared };
         let (below, above) = (&shape.below, &shape.above);
         match triangles {
             Triangles::Own { lower, upper } => {
-                let lower = InMemory { values: lower.as_ptr(), width: nl * squared };
-                let upper = InMemory { values: upper.as_ptr(), width: nu * squared };
+                let lower = Coefficients { values: lower.as_ptr(), width: nl * squared };
+                let upper = Coefficients { values: upper.as_ptr(), width: nu * squared };
                 let $sides = &Sides { lower, diagonal, upper, below, above };
                 $body
             }
             Triangles::OfA(Some(values)) => match &**values {
                 Values::Full { lower, upper, .. } => {
-                    let lower = InMemory { values: lower.as_ptr(), width: nl * squared };
-                    let upper = InMemory { values: upper.as_ptr(), width: nu * squared };
+                    let lower = Coefficients { values: lower.as_ptr(), width: nl * squared };
+                    let upper = Coefficients { values: upper.as_ptr(), width: nu * squared };
                     let $sides = &Sides { lower, diagonal, upper, below, above };
                     $body
                 }
@@ -252,7 +252,7 @@ macro_rules! with_own_sides {
     }};
 }
 
-impl<S: Stored> Triangular for StencilKernels<S> {
+impl<S: StorageScalar> Triangular for StencilKernels<S> {
     type Scalar = f64;
     type Source = StencilMatrix;
     type Plan = GridPlan;

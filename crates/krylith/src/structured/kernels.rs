@@ -15,7 +15,7 @@
 #![allow(unsafe_code)]
 #![allow(clippy::needless_range_loop, reason = "see the note on loops")]
 
-use super::layout::{Piece, Reach, Reaches};
+use super::layout::{NeighbourShift, NeighbourShifts, Piece};
 use crate::simd::{Access, LANES, Lanes};
 
 /// Where the coefficients of one side come from: entry (row r, column c) of the block at offset o is number (o D + c) D + r.
@@ -33,7 +33,7 @@ pub(super) trait Source: Copy {
     ///
     /// # Safety
     /// As above, and the reach is one for this step.
-    unsafe fn entry_at<L: Lanes>(self, step: usize, reach: &Reach, entry: usize) -> L::Pack;
+    unsafe fn entry_at<L: Lanes>(self, step: usize, reach: &NeighbourShift, entry: usize) -> L::Pack;
 
     /// Bytes from an entry to one of a later step, or with `DOWN` of an earlier one, that is worth asking for when this one is used:
     /// while a sweep waits for the step before, memory need not.
@@ -57,23 +57,23 @@ pub(super) trait Source: Copy {
 const BYTES_AHEAD: usize = 4096;
 
 /// All of them in memory, `width` a step.
-pub(super) struct Stored<S> {
+pub(super) struct Coefficients<S> {
     pub(super) values: *const S,
     pub(super) width: usize,
 }
 
-impl<S> Clone for Stored<S> {
+impl<S> Clone for Coefficients<S> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<S> Copy for Stored<S> {}
+impl<S> Copy for Coefficients<S> {}
 
 // SAFETY: a pointer to numbers that members of a team read, or write at places that the pipeline keeps apart.
-unsafe impl<S> Sync for Stored<S> {}
+unsafe impl<S> Sync for Coefficients<S> {}
 
-impl<S: Access> Source for Stored<S> {
+impl<S: Access> Source for Coefficients<S> {
     const BLOCKS: bool = size_of::<S>() == size_of::<f64>();
 
     #[inline(always)]
@@ -83,7 +83,7 @@ impl<S: Access> Source for Stored<S> {
     }
 
     #[inline(always)]
-    unsafe fn entry_at<L: Lanes>(self, step: usize, reach: &Reach, entry: usize) -> L::Pack {
+    unsafe fn entry_at<L: Lanes>(self, step: usize, reach: &NeighbourShift, entry: usize) -> L::Pack {
         let from = self.values.wrapping_add((step * self.width + entry) * LANES);
         // SAFETY: by the caller's promise.
         unsafe { neighbour::<L, S>(from, self.width, reach) }
@@ -132,7 +132,7 @@ impl Source for Constant {
     }
 
     #[inline(always)]
-    unsafe fn entry_at<L: Lanes>(self, step: usize, reach: &Reach, entry: usize) -> L::Pack {
+    unsafe fn entry_at<L: Lanes>(self, step: usize, reach: &NeighbourShift, entry: usize) -> L::Pack {
         // SAFETY: steps that the lanes of a reach lead to exist; the rest by the caller's promise.
         unsafe {
             let own = *self.present.add(step.wrapping_add_signed(reach.steps) * self.width + entry);
@@ -158,7 +158,11 @@ fn moved(bits: u8, lanes: isize) -> u8 {
 /// # Safety
 /// The reach is one for the step of `from`; the processor has the instructions.
 #[inline(always)]
-pub(super) unsafe fn neighbour<L: Lanes, S: Access>(from: *const S, width: usize, reach: &Reach) -> L::Pack {
+pub(super) unsafe fn neighbour<L: Lanes, S: Access>(
+    from: *const S,
+    width: usize,
+    reach: &NeighbourShift,
+) -> L::Pack {
     let a_step = (width * LANES) as isize;
     let own = from.wrapping_offset(reach.steps * a_step + reach.lanes);
     // SAFETY: the lanes of a reach lead to places of the layout.
@@ -177,8 +181,8 @@ pub(super) struct Sides<'a, C, E> {
     pub(super) lower: C,
     pub(super) diagonal: E,
     pub(super) upper: C,
-    pub(super) below: &'a Reaches,
-    pub(super) above: &'a Reaches,
+    pub(super) below: &'a NeighbourShifts,
+    pub(super) above: &'a NeighbourShifts,
 }
 
 // Loops below are loops and not closures handed to library functions: only what is inlined into a function compiled for an
@@ -192,7 +196,7 @@ pub(super) struct Sides<'a, C, E> {
 unsafe fn block<L: Lanes, C: Source, const D: usize, const MINUS: bool>(
     coefficients: C,
     ahead: isize,
-    reach: &Reach,
+    reach: &NeighbourShift,
     step: usize,
     x: *const f64,
     acc: &mut [L::Pack; D],

@@ -15,7 +15,7 @@
 //! dimensions the units are the groups, so they stand apart.
 //!
 //! The neighbour (dx, dy, dz) of the eight points of a step stands at one distance in steps, dz · sheet + dx + σ dy, with the lanes
-//! moved by dy; lanes that leave the group that way are in the next group, at one other distance ([`Reach`]). Places between
+//! moved by dy; lanes that leave the group that way are in the next group, at one other distance ([`NeighbourShift`]). Places between
 //! lines, groups and planes that belong to no point hold zeros, in vectors and in matrices: no branch asks for the boundary.
 
 use super::grid::Grid;
@@ -71,7 +71,7 @@ pub struct Piece {
 
 /// Where the neighbours at one offset are, seen from any step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Reach {
+pub(super) struct NeighbourShift {
     /// Which offset of its side this is.
     pub(super) index: usize,
     /// Distance in steps, and lanes to add.
@@ -261,7 +261,13 @@ impl Layout {
     }
 
     /// Where the neighbours at these offsets are, with so many planes below and above; those in other planes are left out.
-    fn reaches(&self, offsets: &[Offset], planes: [usize; 2], before: bool, after: bool) -> Vec<Reach> {
+    fn reaches(
+        &self,
+        offsets: &[Offset],
+        planes: [usize; 2],
+        before: bool,
+        after: bool,
+    ) -> Vec<NeighbourShift> {
         let there = |o: &Offset| (-(planes[0] as i32)..=planes[1] as i32).contains(&o[2]);
         let reach = |(index, o): (usize, &Offset)| {
             let lanes = o[1] as isize;
@@ -272,7 +278,7 @@ impl Layout {
                 1.. => (u8::MAX >> lanes, 1, after),
                 _ => (u8::MAX << -lanes, -1, before),
             };
-            Reach {
+            NeighbourShift {
                 index,
                 steps,
                 lanes,
@@ -309,16 +315,16 @@ impl Layout {
     }
 }
 
-/// Reaches of a list of offsets for every kind of piece.
+/// The shifts of a list of offsets for every kind of piece.
 #[derive(Debug, Clone)]
-pub(super) struct Reaches {
+pub(super) struct NeighbourShifts {
     /// By distance to the lower and the upper end of the z axis, then by `before` and `after`.
-    tables: Vec<Vec<Reach>>,
+    tables: Vec<Vec<NeighbourShift>>,
     nz: usize,
     reach: usize,
 }
 
-impl Reaches {
+impl NeighbourShifts {
     pub(super) fn new(layout: &Layout, offsets: &[Offset]) -> Self {
         let nz = layout.grid.extents()[2];
         let reach = offsets.iter().map(|o| o[2].unsigned_abs() as usize).max().unwrap_or(0).min(nz);
@@ -331,12 +337,12 @@ impl Reaches {
                 }
             }
         }
-        Reaches { tables, nz, reach }
+        NeighbourShifts { tables, nz, reach }
     }
 
     /// Those for a piece.
     #[inline]
-    pub(super) fn of(&self, piece: &Piece) -> &[Reach] {
+    pub(super) fn of(&self, piece: &Piece) -> &[NeighbourShift] {
         let (low, high) = (piece.z.min(self.reach), (self.nz - 1 - piece.z).min(self.reach));
         let flags = usize::from(piece.before) | usize::from(piece.after) << 1;
         &self.tables[(low * (self.reach + 1) + high) * 4 + flags]
@@ -387,7 +393,7 @@ mod tests {
     fn reaches_lead_to_neighbours_that_are_finished() {
         for (layout, stencil) in layouts() {
             let ahead = layout.ahead(stencil.lower());
-            let reaches = Reaches::new(&layout, stencil.lower());
+            let reaches = NeighbourShifts::new(&layout, stencil.lower());
             for unit in 0..layout.units() {
                 let pieces: Vec<Piece> = layout.pieces_of(unit).collect();
                 assert!(pieces.windows(2).all(|p| p[0].steps.end == p[1].steps.start));

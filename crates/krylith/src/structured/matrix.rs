@@ -13,7 +13,7 @@
 use super::convert::distances;
 use super::grid::Grid;
 use super::kernels::{self};
-use super::layout::{Layout, LayoutError, Reaches};
+use super::layout::{Layout, LayoutError, NeighbourShifts};
 use super::stencil::{Offset, Stencil};
 use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, MatrixError, SetupError};
@@ -58,8 +58,8 @@ pub struct StencilMatrix {
     pub(super) dof: usize,
     /// Shared with a factor whose triangles are those of A.
     pub(super) values: Arc<Values>,
-    pub(super) below: Reaches,
-    pub(super) above: Reaches,
+    pub(super) below: NeighbourShifts,
+    pub(super) above: NeighbourShifts,
     /// Which points of a step have which offset, a byte each; empty if all have that could.
     pub(super) present: Vec<u8>,
     /// What each offset adds to the number of a point.
@@ -86,7 +86,7 @@ macro_rules! with_sides {
         match &*a.values {
             $crate::structured::matrix::Values::Full { lower, diagonal, upper } => {
                 let squared = a.dof * a.dof;
-                let of = |values: &Vec<f64>, count: usize| $crate::structured::kernels::Stored {
+                let of = |values: &Vec<f64>, count: usize| $crate::structured::kernels::Coefficients {
                     values: values.as_ptr(),
                     width: count * squared,
                 };
@@ -257,8 +257,8 @@ impl StencilMatrix {
             stencil: stencil.clone(),
             dof,
             values: Arc::new(Values::Constant { values: Vec::new(), present: Vec::new() }),
-            below: Reaches::new(layout, stencil.lower()),
-            above: Reaches::new(layout, stencil.upper()),
+            below: NeighbourShifts::new(layout, stencil.lower()),
+            above: NeighbourShifts::new(layout, stencil.upper()),
             present: Vec::new(),
             distances: distances(&layout.grid, stencil),
             samples: vec![0.0; stencil.len()],

@@ -10,7 +10,7 @@
 //! [`Solver`](crate::Solver) looks for a grid ([`Structure::detect`]) in every [`Csr`](crate::Csr) that gets an incomplete factor without
 //! threshold, in its own order of rows. It solves on the grid if the factor can be had there and the layout does not waste
 //! places; `report.layout` then begins with `structured`. [`Layout::Slices`](crate::solver::Layout) turns it off. What is refused, and
-//! why, is told in docs/structured.md.
+//! why, is in docs/structured.md.
 //!
 //! # By hand
 //!
@@ -76,7 +76,7 @@
 //! | Diamond-25P | `diamond(3, 2)` | 12 | 82 | 70 | x + 2y + 3z | nx + 2ny + 3nz − 5 |
 //! | Box-27P | `cube(3, 1)` | 13 | 101 | 88 | x + 2y + 4z | nx + 2ny + 4nz − 6 |
 //!
-//! Any other set of offsets that reaches at most 7 lines and 7 planes is as good ([`Stencil::new`]); [`Mapping`] tells its levels.
+//! Any other set of offsets that reaches at most 7 lines and 7 planes is as good ([`Stencil::new`]); [`Mapping`] gives its levels.
 //!
 //! # Files
 //!

@@ -5,7 +5,7 @@
 //! factor asked for by name takes them as they are. Scalar DIC and DILU are not those of blocks, and left to slices and rows.
 
 use super::{StencilFactor, StencilMatrix, StencilSymbolic, Structure};
-use crate::choice::{Layout, Preconditioning};
+use crate::choice::{Layout, PrecondSpec};
 use crate::engine::{Matrices, PlacedEngine};
 use crate::error::{SetupError, SolveError};
 use crate::matrix::Pattern;
@@ -13,7 +13,7 @@ use crate::operator::DynPreconditioner;
 use crate::placement::{Placed, Storage};
 use crate::precond::{Form, Kind, Update, is_symmetric, require_diagonal};
 use crate::setup::{Attempt, Built, LayoutBuilder, Memory, SetupContext, SetupRecorder, SetupSummary};
-use crate::simd::Stored;
+use crate::simd::StorageScalar;
 use crate::space::Threads;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl LayoutBuilder<Threads<f64>> for OnGrid {
     fn build(
         &self,
         setup: &Context<'_>,
-        kind: Preconditioning,
+        kind: PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<Attempt<Threads<f64>>, SolveError> {
         match recorder.analyzing(|| find(setup, kind)) {
@@ -46,7 +46,7 @@ impl LayoutBuilder<Threads<f64>> for OnGrid {
 }
 
 /// The grid in the matrix, if there is one and this preconditioner can be had there.
-fn find(setup: &Context<'_>, kind: Preconditioning) -> Option<GridCandidate> {
+fn find(setup: &Context<'_>, kind: PrecondSpec) -> Option<GridCandidate> {
     if setup.options.layout != Layout::Auto || setup.a.is_none() {
         return None;
     }
@@ -67,9 +67,9 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn of(kind: Preconditioning) -> Option<Self> {
+    fn of(kind: PrecondSpec) -> Option<Self> {
         let (form, level, blocks) = match kind {
-            Preconditioning::Block(block, size) => (block.form()?, 0, Some(size)),
+            PrecondSpec::Block(block, size) => (block.form()?, 0, Some(size)),
             _ => {
                 let recipe = kind.incomplete()?;
                 (recipe.form, recipe.level, None)
@@ -135,7 +135,7 @@ impl GridCandidate {
     }
 
     /// What it will take, if every entry is a number of its own.
-    fn memory<S: Stored>(&self) -> Result<Memory, SetupError> {
+    fn memory<S: StorageScalar>(&self) -> Result<Memory, SetupError> {
         let symbolic = StencilSymbolic::new(&self.source, self.form, self.level, 1)?;
         let factor = symbolic.predicted_bytes::<S>();
         let other = self.other.as_ref().map_or(0, StencilMatrix::predicted_bytes);
@@ -152,10 +152,10 @@ pub(crate) fn predict_memory(pattern: &Pattern) -> Option<Memory> {
     GridCandidate::find(pattern, None, wanted)?.memory::<f64>().ok()
 }
 
-fn build<S: Stored>(
+fn build<S: StorageScalar>(
     setup: &Context<'_>,
     found: GridCandidate,
-    kind: Preconditioning,
+    kind: PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<Attempt<Threads<f64>>, SolveError> {
     let SetupContext { space, options, method, .. } = *setup;
@@ -193,7 +193,7 @@ fn build<S: Stored>(
     Ok(Attempt::Built(Built::Placed(Box::new(engine)), summary))
 }
 
-fn describe<S: Stored>(
+fn describe<S: StorageScalar>(
     structure: &Structure,
     matrices: &Matrices<StencilMatrix>,
     m: &StencilFactor<S>,

@@ -6,7 +6,7 @@ use crate::error::SetupError;
 use crate::krylov::{EisenstatCg, System};
 use crate::matrix::Csr;
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
-use crate::precond::{Form, Incomplete, Kind, Sums};
+use crate::precond::{Form, Incomplete, Kind, PreservedSums};
 use crate::space::Threads;
 
 /// A number in (-1, 1) from two.
@@ -125,7 +125,7 @@ fn by_rows(csr: &Csr<f64>, recipe: &Incomplete, x: &[f64]) -> Vec<f64> {
 }
 
 /// M⁻¹ x on the grid, after it was seen to be the same bits on several numbers of threads.
-fn on_grid<S: crate::sliced::Stored>(
+fn on_grid<S: crate::sliced::StorageScalar>(
     a: (Grid, &Stencil, usize),
     csr: &Csr<f64>,
     form: Form,
@@ -179,7 +179,7 @@ fn every_kind_of_factor_is_that_of_the_rows() {
         Incomplete::ic(0),
         Incomplete::ilu(0),
         Incomplete::mic(0, 0.9),
-        Incomplete::milu(0, 0.9, Sums::Rows),
+        Incomplete::milu(0, 0.9, PreservedSums::Rows),
         Incomplete::dic(),
         Incomplete::dilu(),
         Incomplete::ic(1),
@@ -213,7 +213,7 @@ fn holes_stay_holes() {
     for stencil in [Stencil::cube(3, 1).unwrap(), Stencil::star(3, 2).unwrap()] {
         let csr = matrix(grid, &stencil, 1, false, |i, j| hash(i.min(j), i.max(j)) > -0.7);
         let x = vector(csr.nrows());
-        for recipe in [Incomplete::ilu(0), Incomplete::milu(0, 0.9, Sums::Rows)] {
+        for recipe in [Incomplete::ilu(0), Incomplete::milu(0, 0.9, PreservedSums::Rows)] {
             let expected = by_rows(&csr, &recipe, &x);
             let found = on_grid::<f64>((grid, &stencil, 1), &csr, recipe.form, 0, &x);
             close(&found, &expected, &format!("{stencil} {recipe:?}"), 1e-13);
@@ -237,7 +237,7 @@ fn constant_coefficients_change_nothing() {
         let mut a = StencilMatrix::from_csr(&space, grid, &stencil, 1, &csr).unwrap();
         assert!(a.is_constant(), "{name}");
         let x = vector(n);
-        for form in [Form::LU, Incomplete::milu(0, 0.95, Sums::Rows).form] {
+        for form in [Form::LU, Incomplete::milu(0, 0.95, PreservedSums::Rows).form] {
             let recipe = Incomplete { form, ..Incomplete::ilu(0) };
             let found = on_grid::<f64>((grid, &stencil, 1), &csr, form, 0, &x);
             close(&found, &by_rows(&csr, &recipe, &x), name, 1e-13);
@@ -446,7 +446,7 @@ fn the_usual_stencils_in_figures() {
     }
 }
 
-/// A diagonal matrix is solved in one step, which is told as such.
+/// A diagonal matrix is solved in one step, which is reported as such.
 #[test]
 fn an_exact_residual_of_zero_is_met() {
     use crate::krylov::Status;
@@ -508,7 +508,7 @@ fn an_entry_around_the_end_of_a_line_is_refused() {
     assert!(matches!(error, crate::SetupError::PatternChanged), "{error:?}");
 }
 
-/// A team larger than was said, and a number that is none: the row that has it is told, or, where zeros times it reach others, one
+/// A team larger than was said, and a number that is none: the row that has it is reported, or, where zeros times it reach others, one
 /// of those.
 #[test]
 fn more_threads_than_said_and_rows_that_are_not_finite() {

@@ -74,7 +74,7 @@ pub fn check<S>(
 
     // so do a direction and an update with its products
     let (v, mut p, mut p2) = (vector(0.7), vector(1.1), vector(1.1));
-    space.redirect(&r, 0.3, 0.9, &v, &mut p).unwrap();
+    space.bicgstab_direction(&r, 0.3, 0.9, &v, &mut p).unwrap();
     space.axpby(-0.9, &v, 1.0, &mut p2).unwrap();
     space.axpby(1.0, &r, 0.3, &mut p2).unwrap();
     assert_eq!(entry(3, &p), entry(3, &p2));

@@ -7,7 +7,7 @@ use krylith::engine::SolverSpace;
 use krylith::operator::{DynPreconditioner, LinearOperator, Preconditioner, Recipe};
 use krylith::precond::{IncompleteFactor, IncompleteSymbolic};
 use krylith::setup::{Attempt, Built, LayoutBuilder, SetupContext, SetupRecorder, SetupSummary};
-use krylith::solver::{Method, Preconditioning, Prepared};
+use krylith::solver::{Method, PrecondSpec, Prepared};
 use krylith::space::Threads;
 use krylith::{BackendError, Csr, Outcome, Report, SetupError, SolveError, Solver};
 
@@ -73,7 +73,7 @@ impl LayoutBuilder<Rank> for OwnRows {
     fn build(
         &self,
         setup: &SetupContext<'_, Rank>,
-        kind: Preconditioning,
+        kind: PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<Attempt<Rank>, SolveError> {
         let Some(recipe) = kind.incomplete() else {
@@ -213,7 +213,7 @@ fn other_methods_and_outcomes() {
     let a = poisson();
     let b = rhs(&a);
     for method in [Method::BiCgStab, Method::Gmres(20), Method::Minres] {
-        let solver = Solver::new().method(method).preconditioner(Preconditioning::None);
+        let solver = Solver::new().method(method).preconditioner(PrecondSpec::None);
         let (x, reports) = solve(&solver, &a, &b);
         agreed(reports).require_converged().unwrap();
         assert!(residual(&a, &x, &b) <= 1e-8);
@@ -222,6 +222,6 @@ fn other_methods_and_outcomes() {
     let report = agreed(reports);
     assert_eq!((report.outcome, report.iterations), (Outcome::MaxIterations, 3));
     assert!(residual(&a, &x, &b) <= 1.0, "never worse than 0");
-    let (_, reports) = solve(&Solver::new().preconditioner(Preconditioning::Jacobi), &a, &b);
+    let (_, reports) = solve(&Solver::new().preconditioner(PrecondSpec::Jacobi), &a, &b);
     assert!(reports.into_iter().all(|report| report.is_err()), "this space has no Jacobi");
 }

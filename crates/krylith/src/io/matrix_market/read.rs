@@ -113,11 +113,11 @@ impl Piece {
         let room = mean + mean / 16 + 8;
         piece.rows.reserve(room);
         piece.columns.reserve(room);
-        huge::ask(piece.rows.spare_capacity_mut());
-        huge::ask(piece.columns.spare_capacity_mut());
+        huge::advise_huge_pages(piece.rows.spare_capacity_mut());
+        huge::advise_huge_pages(piece.columns.spare_capacity_mut());
         if field != Field::Pattern {
             piece.values.reserve(room);
-            huge::ask(piece.values.spare_capacity_mut());
+            huge::advise_huge_pages(piece.values.spare_capacity_mut());
         }
         piece
     }

@@ -6,7 +6,7 @@
 //! the user's.
 
 use super::{IctOptions, IlutOptions, Rule, Triangles, ict, ilut};
-use crate::choice::{Keep, Preconditioning, Threshold};
+use crate::choice::{FillRule, PrecondSpec, Threshold};
 use crate::engine::SolverSpace;
 use crate::error::SetupError;
 use crate::matrix::Csr;
@@ -41,12 +41,12 @@ pub(crate) enum ByThreshold {
     Ilut(Threshold),
 }
 
-impl Preconditioning {
+impl PrecondSpec {
     /// A factor whose pattern follows the values.
     pub(crate) fn threshold(self) -> Option<ByThreshold> {
         match self {
-            Preconditioning::Ict(tau) => Some(ByThreshold::Ict(tau)),
-            Preconditioning::Ilut(threshold) => Some(ByThreshold::Ilut(threshold)),
+            PrecondSpec::Ict(tau) => Some(ByThreshold::Ict(tau)),
+            PrecondSpec::Ilut(threshold) => Some(ByThreshold::Ilut(threshold)),
             _ => None,
         }
     }
@@ -58,7 +58,7 @@ impl ByThreshold {
     pub(crate) fn triangles<S: SolverSpace>(
         self,
         setup: &SetupContext<'_, S>,
-        kind: Preconditioning,
+        kind: PrecondSpec,
         scale: Option<&Scale>,
         recorder: &mut SetupRecorder,
     ) -> Result<(Triangles<f64>, f64), SetupError> {
@@ -79,9 +79,9 @@ impl ByThreshold {
                 let scaled = scale.map(|s| s.apply(a));
                 let b = scaled.as_ref().unwrap_or(a);
                 let rule = match threshold.keep {
-                    Keep::Mean(p) => Rule::nvidia(b.view(), p),
-                    Keep::Largest(p) => Rule::Saad { p },
-                    Keep::Factor(factor) => Rule::FillFactor { factor },
+                    FillRule::Mean(p) => Rule::nvidia(b.view(), p),
+                    FillRule::Largest(p) => Rule::Saad { p },
+                    FillRule::Factor(factor) => Rule::FillFactor { factor },
                 };
                 let permtol = (threshold.pivoting && scale.is_some()).then_some(PERMTOL);
                 let options = IlutOptions { rule, tau: threshold.tau, permtol, max_bytes };
