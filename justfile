@@ -50,11 +50,6 @@ loom:
 torture *options="--minutes 60":
     cargo run --release -p krylith-bench -- torture {{options}}
 
-# Hashes of answers compared with those kept in benchmarks/pinned-bits.tsv; with `--write` they are kept
-pin-bits *options:
-    cargo build --release --workspace
-    target/release/krylith-bench pin-bits {{options}}
-
 # Compare factors, iterates and answers with ilupp and SciPy; PYTHON has numpy, scipy and ilupp, FOLDER a CATALOGUE.tsv
 peers python folder="":
     cargo run --release -p krylith-bench -- peers {{folder}} --python {{python}}

@@ -13,7 +13,6 @@ mod ilut;
 mod incomplete;
 mod outcomes;
 mod peers;
-mod pin_bits;
 mod read;
 mod refactor;
 mod rhs;
@@ -50,8 +49,6 @@ enum Study {
     Peers(peers::Options),
     /// ILUT by MKL's rule beside MKL's, number by number
     Ilut(ilut::Options),
-    /// Hashes of answers: kept with `--write`, compared without
-    PinBits(pin_bits::Options),
     /// Preparing a solve beside refactoring it
     Refactor(refactor::Options),
     /// Whole solves and single operations beside PETSc, MKL, hypre and others
@@ -95,7 +92,6 @@ fn main() -> ExitCode {
         Study::Outcomes(options) => outcomes::run(&options),
         Study::Peers(options) => peers::run(&options),
         Study::Ilut(options) => ilut::run(&options),
-        Study::PinBits(options) => pin_bits::run(&options),
         Study::Refactor(options) => refactor::run(&options),
         Study::Compare(options) => compare::run(&options),
         Study::Incomplete(options) => incomplete::run(&options),

@@ -1,7 +1,7 @@
 //! Methods and preconditioners by name: the one list that the command and other languages share.
 
 use crate::block::BlockKind;
-use crate::precond::{Incomplete, Kind, PreservedSums};
+use crate::precond::{Incomplete, PreservedSums};
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
 use thiserror::Error;
@@ -173,16 +173,6 @@ impl PrecondSpec {
                 | P::Ilut(_)
                 | P::Block(BlockKind::Ilu0 | BlockKind::Dilu, _)
         )
-    }
-
-    /// An incomplete Cholesky factor, which needs a symmetric pattern.
-    pub(super) fn is_cholesky(self) -> bool {
-        let form = match self {
-            PrecondSpec::Ict(_) => return true,
-            PrecondSpec::Block(block, _) => block.form(),
-            other => other.incomplete().map(|recipe| recipe.form),
-        };
-        form.is_some_and(|form| form.kind == Kind::Cholesky)
     }
 
     /// One with half of the levels of fill, or none of it.

@@ -109,8 +109,12 @@ impl<S: Space<Layout = L>, L: Clone> Placement<S> for AsGiven<L> {
     }
 }
 
-/// A placement on threads: which row stands where. Every row has one place.
-pub trait Order: Sync {
+/// A placement on threads: which row stands where.
+///
+/// # Safety
+/// Units do not overlap: each row is visited by one unit, once, at a place of that unit's span, and spans follow each other from 0 to
+/// [`places`](Self::places). Threads write the places and the rows of different units at the same time.
+pub unsafe trait Order: Sync {
     /// Rows of A.
     fn rows(&self) -> usize;
 
@@ -181,7 +185,7 @@ pub(crate) fn gather(
     space.team().run(|member| {
         for unit in member.part(order.units(), 1) {
             let span = order.span(unit);
-            // SAFETY: the places of a unit have one member.
+            // SAFETY: the places of a unit have one member, and units do not overlap.
             let own = unsafe { to.get(span.clone()) };
             own.fill(0.0);
             order.for_each_row(unit, |row, place| own[place - span.start] = from[row]);
@@ -213,7 +217,8 @@ pub(crate) fn scatter(
 }
 
 /// Place i holds row `old[i]`.
-impl Order for Permutation {
+// SAFETY: units are consecutive chunks of places, and a permutation holds each row once.
+unsafe impl Order for Permutation {
     fn rows(&self) -> usize {
         self.old().len()
     }
@@ -247,7 +252,8 @@ mod tests {
     /// Three rows to a unit, each followed by a place that belongs to nobody.
     struct Gaps(usize);
 
-    impl Order for Gaps {
+    // SAFETY: four places a unit, three of them with rows of this unit.
+    unsafe impl Order for Gaps {
         fn rows(&self) -> usize {
             3 * self.0
         }

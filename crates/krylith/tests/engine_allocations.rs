@@ -38,10 +38,15 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn allocations(work: impl FnOnce()) -> usize {
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
-    work();
-    ALLOCATIONS.load(Ordering::Relaxed) - before
+/// Allocations of some work, the least of three times: beside busy programs a member of the team may be sent away in between, and its
+/// unwinding allocates. What the work itself allocates, it does every time.
+fn allocations(mut work: impl FnMut()) -> usize {
+    let count = |_| {
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        work();
+        ALLOCATIONS.load(Ordering::Relaxed) - before
+    };
+    (0..3).map(count).min().unwrap_or(0)
 }
 
 #[test]

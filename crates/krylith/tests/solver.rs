@@ -374,3 +374,21 @@ fn the_next_method_does_not_begin_with_something_worse_than_nothing() {
     assert!((x[0] + 2.0).abs() < 1e-7 && (x[1] - 1.0).abs() < 1e-7, "{x:?}");
     assert!(report.recovery.iter().any(|step| step.action.contains("gmres")), "{:?}", report.recovery);
 }
+
+#[test]
+fn a_prepared_solve_moves_to_another_thread() {
+    for name in ["poisson3d:20", "elasticity3d:4", "fem2d:30"] {
+        let a = problem(name);
+        let b = vec![1.0; a.nrows()];
+        let mut prepared = Solver::new().threads(2).prepare(&a).unwrap();
+        let (mut here, mut there) = (vec![0.0; a.nrows()], vec![0.0; a.nrows()]);
+        prepared.solve(&a, &b, &mut here, &mut ()).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut prepared = prepared;
+                prepared.solve(&a, &b, &mut there, &mut ()).unwrap()
+            });
+        });
+        assert_eq!(here, there, "{name}");
+    }
+}

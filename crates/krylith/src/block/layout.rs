@@ -12,6 +12,7 @@ use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::Pattern;
 use crate::operator::DynPreconditioner;
 use crate::placement::{AsGiven, Storage};
+use crate::precond::{Kind, require_symmetric};
 use crate::setup::{Attempt, Built, LayoutBuilder, SetupContext, SetupRecorder, SetupSummary};
 use crate::space::Threads;
 
@@ -41,6 +42,9 @@ fn blocks(setup: &Context<'_>, kind: PrecondSpec) -> Result<Option<(BlockKind, u
     let pattern = setup.source.pattern();
     let scalar = match kind {
         PrecondSpec::Block(kind, size) if is_matrix => {
+            if kind.form().is_some_and(|form| form.kind == Kind::Cholesky) {
+                require_symmetric(pattern)?;
+            }
             return Ok(Some((kind, size.unwrap_or_else(|| natural_block(pattern).size))));
         }
         PrecondSpec::Block(..) => {

@@ -13,10 +13,10 @@ type Factor<S> = DynPreconditioner<S, Csr<f64>>;
 /// M and the workspace of a method; A is the caller's.
 pub struct InOrder<S: SolverSpace, A: LinearOperator<S>> {
     m: Factor<S>,
-    workspace: Box<dyn KrylovMethod<S, A, Factor<S>>>,
+    workspace: Box<dyn KrylovMethod<S, A, Factor<S>> + Send>,
 }
 
-impl<S: SolverSpace, A: LinearOperator<S> + 'static> InOrder<S, A> {
+impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> InOrder<S, A> {
     /// Allocates the workspace.
     pub fn new(space: &S, a: &A, m: Factor<S>, method: Method) -> Result<Self, BackendError> {
         let workspace = workspace(method, System { space, a, m: &m })?;
@@ -24,7 +24,7 @@ impl<S: SolverSpace, A: LinearOperator<S> + 'static> InOrder<S, A> {
     }
 }
 
-impl<S: SolverSpace, A: LinearOperator<S> + 'static> Engine<S, A> for InOrder<S, A> {
+impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> Engine<S, A> for InOrder<S, A> {
     fn refactor(&mut self, space: &S, source: &Csr<f64>, shift: f64) -> Result<(), SetupError> {
         self.m.set_shift(shift);
         self.m.refactor(space, source)

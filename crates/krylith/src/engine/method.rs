@@ -10,11 +10,11 @@ use crate::space::Space;
 pub(super) fn workspace<S, A, M>(
     method: Method,
     system: System<'_, S, A, M>,
-) -> Result<Box<dyn KrylovMethod<S, A, M>>, BackendError>
+) -> Result<Box<dyn KrylovMethod<S, A, M> + Send>, BackendError>
 where
-    S: Space + 'static,
-    A: LinearOperator<S> + 'static,
-    M: LinearOperator<S> + 'static,
+    S: Space<Scalar: Send, Vector: Send> + 'static,
+    A: LinearOperator<S, Scratch: Send> + 'static,
+    M: LinearOperator<S, Scratch: Send> + 'static,
 {
     Ok(match method {
         Method::Cg => Box::new(Cg::new(system)?),

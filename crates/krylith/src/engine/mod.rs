@@ -27,7 +27,7 @@ use crate::space::{Space, Threads};
 use crate::stop::StoppingCriterion;
 
 /// A space that [`Solver`](crate::Solver) sets up and solves systems on.
-pub trait SolverSpace: Space<Real = f64, Scalar = f64> + Sized + 'static {
+pub trait SolverSpace: Space<Real = f64, Scalar = f64, Vector: Send> + Sized + 'static {
     /// Threads of this process, for work on matrices in its memory: analysis, looking for numbers out of range.
     fn host(&self) -> &Threads<f64>;
 
@@ -65,7 +65,7 @@ pub struct Run<'r, S: Space, A: ?Sized> {
 }
 
 /// A system that is set up, for operators of type `A`.
-pub trait Engine<S: Space, A: ?Sized> {
+pub trait Engine<S: Space, A: ?Sized>: Send {
     /// Makes the preconditioner of a matrix of the pattern it was made from, its diagonal enlarged by this multiple of the sizes of
     /// rows. Allocates nothing.
     fn refactor(&mut self, space: &S, source: &Csr<f64>, shift: f64) -> Result<(), SetupError>;

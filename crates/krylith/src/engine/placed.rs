@@ -13,14 +13,14 @@ use crate::space::Space;
 use std::ops::ControlFlow;
 
 type Factor<S, K> = DynPreconditioner<S, K>;
-type Workspace<S, K> = Box<dyn KrylovMethod<S, K, Factor<S, K>>>;
+type Workspace<S, K> = Box<dyn KrylovMethod<S, K, Factor<S, K>> + Send>;
 
 /// A and M in a placement, and the workspace of a method.
 ///
 /// Conjugate gradients run without products with A where M has the triangles of A ([`EisenstatCg`]) and nobody wants to see
 /// directions.
 pub struct PlacedEngine<S: SolverSpace, K: Storage<S>> {
-    placement: Box<dyn Placement<S>>,
+    placement: Box<dyn Placement<S> + Send>,
     matrices: Matrices<K>,
     m: Factor<S, K>,
     method: Method,
@@ -31,11 +31,11 @@ pub struct PlacedEngine<S: SolverSpace, K: Storage<S>> {
     vectors: Option<[S::Vector; 2]>,
 }
 
-impl<S: SolverSpace, K: Storage<S> + 'static> PlacedEngine<S, K> {
+impl<S: SolverSpace, K: Storage<S, Scratch: Send> + Send + 'static> PlacedEngine<S, K> {
     /// Allocates the workspace. M has been made from the source in `matrices`.
     pub fn new(
         space: &S,
-        placement: Box<dyn Placement<S>>,
+        placement: Box<dyn Placement<S> + Send>,
         matrices: Matrices<K>,
         m: Factor<S, K>,
         method: Method,
@@ -67,7 +67,7 @@ fn can_leave_product<S: SolverSpace, K: Storage<S>>(
     method == Method::Cg && matrices.are_one() && shared()
 }
 
-fn workspace_of<S: SolverSpace, K: Storage<S> + 'static>(
+fn workspace_of<S: SolverSpace, K: Storage<S, Scratch: Send> + Send + 'static>(
     without_product: bool,
     method: Method,
     system: System<'_, S, K, Factor<S, K>>,
@@ -78,7 +78,9 @@ fn workspace_of<S: SolverSpace, K: Storage<S> + 'static>(
     workspace(method, system)
 }
 
-impl<S: SolverSpace, K: Storage<S> + 'static> Engine<S, Csr<f64>> for PlacedEngine<S, K> {
+impl<S: SolverSpace, K: Storage<S, Scratch: Send> + Send + 'static> Engine<S, Csr<f64>>
+    for PlacedEngine<S, K>
+{
     fn refactor(&mut self, space: &S, source: &Csr<f64>, shift: f64) -> Result<(), SetupError> {
         let stored = self.matrices.source_mut();
         stored.require(source)?;

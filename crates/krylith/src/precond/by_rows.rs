@@ -1,6 +1,6 @@
 //! Systems by rows as they are given: every preconditioner that is not in blocks, for any A.
 
-use super::{Form, Incomplete, IncompleteFactor, IncompleteSymbolic, Jacobi};
+use super::{Form, Incomplete, IncompleteFactor, IncompleteSymbolic, Jacobi, Kind, require_symmetric};
 use crate::choice::{Precision, PrecondSpec};
 use crate::error::SolveError;
 use crate::operator::{DynPreconditioner, Recipe, Symbolic};
@@ -77,6 +77,9 @@ fn incomplete<S: Real>(
 ) -> Result<Attempt<Threads<f64>>, SolveError> {
     let SetupContext { space, source, options, .. } = *setup;
     let pattern = setup.filled_pattern(recipe, recorder)?;
+    if recipe.form.kind == Kind::Cholesky && recipe.level == 0 {
+        recorder.analyzing(|| require_symmetric(source.pattern()))?;
+    }
     let (threads, schedule) = (space.threads(), recipe.schedule);
     let symbolic = recorder
         .analyzing(|| IncompleteSymbolic::on(recipe.form, source.pattern(), &pattern, threads, schedule))?;

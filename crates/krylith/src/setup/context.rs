@@ -6,7 +6,7 @@ use crate::engine::SolverSpace;
 use crate::error::SetupError;
 use crate::matrix::{Csr, Pattern};
 use crate::precond::threshold::Triangles;
-use crate::precond::{Incomplete, bytes_by_rows};
+use crate::precond::{Incomplete, Kind, bytes_by_rows, require_symmetric};
 use crate::report::Recovery;
 use crate::schedule::Schedule;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -54,6 +54,8 @@ pub struct SetupContext<'a, S: SolverSpace> {
     pub source: &'a Csr<f64>,
     /// The method that will run.
     pub method: Method,
+    /// The power of two that brings the source into range.
+    pub(crate) scale: f64,
     /// Bytes that are taken already, besides A and vectors.
     pub(crate) reserved: u64,
     /// Factors are stored in `f32`.
@@ -73,7 +75,7 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
         layout: S::Layout,
         a: Option<&'a Csr<f64>>,
         source: &'a Csr<f64>,
-        method: Method,
+        (method, scale): (Method, f64),
     ) -> Self {
         SetupContext {
             options,
@@ -82,6 +84,7 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
             a,
             source,
             method,
+            scale,
             reserved: 0,
             narrow: false,
             triangles: Cell::new(None),
@@ -103,7 +106,8 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
         Some(Incomplete { schedule: self.options.schedule, max_bytes: Some(self.limit()), ..recipe })
     }
 
-    /// The pattern of an incomplete factor, found once for all layouts.
+    /// The pattern of an incomplete factor, found once for all layouts. That the source of a Cholesky factor has a symmetric pattern
+    /// is checked here if there is fill, and by each layout if there is none.
     pub(crate) fn filled_pattern(
         &self,
         recipe: &Incomplete,
@@ -112,7 +116,12 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
         if let Some(known) = self.filled.get() {
             return Ok(Arc::clone(known));
         }
-        let found = recorder.analyzing(|| recipe.pattern(self.source.pattern()))?;
+        let found = recorder.analyzing(|| {
+            if recipe.form.kind == Kind::Cholesky && recipe.level > 0 {
+                require_symmetric(self.source.pattern())?;
+            }
+            recipe.pattern(self.source.pattern())
+        })?;
         Ok(Arc::clone(self.filled.get_or_init(|| found)))
     }
 

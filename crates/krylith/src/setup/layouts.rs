@@ -72,7 +72,7 @@ mod tests {
             max_bytes: None,
             max_memory: None,
         };
-        let setup = SetupContext::new(options, &space, 4, Some(&a), &a, Method::Cg);
+        let setup = SetupContext::new(options, &space, 4, Some(&a), &a, (Method::Cg, 1.0));
         let built = in_layouts(setup, LAYOUTS, PrecondSpec::Auto, &mut SetupRecorder::default());
         assert!(matches!(built.err(), Some(SolveError::Backend(BackendError::Unsupported { .. }))));
     }

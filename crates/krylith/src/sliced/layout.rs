@@ -7,7 +7,7 @@ use crate::error::{SetupError, SolveError};
 use crate::matrix::{Csr, Pattern};
 use crate::operator::DynPreconditioner;
 use crate::placement::{Placed, Storage};
-use crate::precond::{Form, Kind, is_symmetric};
+use crate::precond::{Form, Kind, require_symmetric};
 use crate::setup::{Attempt, Built, LayoutBuilder, Memory, SetupContext, SetupRecorder, SetupSummary};
 use crate::space::Threads;
 use std::sync::Arc;
@@ -67,14 +67,14 @@ impl Patterns {
         };
         let of_factor = match found {
             Ok(found) if form.kind == Kind::Cholesky && !found.is_symmetric() => {
-                return no("the pattern is not symmetric");
+                return Err(SetupError::PatternNotSymmetric);
             }
             Ok(found) => Arc::new(found),
             Err(NotSliced::Unfit(error)) => return Err(error),
             Err(reason) => return Ok(Err(reason.to_string())),
         };
-        if !shared && form.kind == Kind::Cholesky && !is_symmetric(source) {
-            return no("the pattern of A is not symmetric");
+        if !shared && form.kind == Kind::Cholesky {
+            require_symmetric(source)?;
         }
         let in_order = |pattern: &Arc<Pattern>| match of_factor.in_same_order(pattern) {
             Ok(sliced) => Ok(Arc::new(sliced)),

@@ -5,6 +5,7 @@
 //! Both triangles count, so that one order serves the forward sweep, and backwards the backward sweep, also where the pattern is
 //! not symmetric. Within a level rows keep their order. Levels begin at multiples of [`LANES`]; positions in between are empty.
 //! Cost: one pass over the pattern, in order.
+#![allow(unsafe_code)]
 
 use super::LANES;
 use crate::huge;
@@ -76,7 +77,8 @@ impl LevelOrder {
 /// Slices of one unit.
 const SLICES_A_UNIT: usize = 512;
 
-impl Order for LevelOrder {
+// SAFETY: units are consecutive ranges of slices; `rows` holds each row once.
+unsafe impl Order for LevelOrder {
     fn rows(&self) -> usize {
         self.positions.len()
     }

@@ -7,7 +7,6 @@ use crate::engine::{Engine, InOrder, OfMatrix, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::{Csr, Symmetry};
 use crate::operator::LinearOperator;
-use crate::precond::is_symmetric;
 use crate::report::Recovery;
 use crate::setup::{
     Built, LayoutBuilder, SetupContext, SetupOptions, SetupRecorder, SetupSummary, in_layouts,
@@ -24,10 +23,6 @@ impl Solver {
         // What holds for the parts of all processes.
         let everywhere =
             |holds: bool| Ok::<_, BackendError>(space.first((!holds).then_some((0, 0.0)))?.is_none());
-        if self.preconditioner.is_cholesky() && !everywhere(is_symmetric(matrix.pattern()))? {
-            // In every storage alike, whether it could do without or not.
-            return Err(SetupError::PatternNotSymmetric.into());
-        }
         if self.method != Method::Auto && self.preconditioner != PrecondSpec::Auto {
             return Ok((self.method, self.preconditioner, "as asked".into()));
         }
@@ -107,13 +102,15 @@ pub(super) struct System<'a, S: SolverSpace, A> {
     pub(super) layouts: &'a [&'a dyn LayoutBuilder<S>],
     pub(super) a: &'a A,
     pub(super) source: &'a Csr<f64>,
+    /// The power of two that brings the source into range.
+    pub(super) scale: f64,
     pub(super) method: Method,
 }
 
 /// An engine and what the report says of it.
 pub(super) type SetUp<S, A> = (Box<dyn Engine<S, A>>, SetupSummary);
 
-impl<S: SolverSpace, A: LinearOperator<S> + 'static> System<'_, S, A> {
+impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> System<'_, S, A> {
     /// Builds the preconditioner. A pivot that no shift repairs is followed by the diagonal in a form that cannot fail, fill that is
     /// out of proportion by less of it, unless it was the caller who set the limit.
     pub(super) fn set_up(
@@ -158,8 +155,9 @@ impl<S: SolverSpace, A: LinearOperator<S> + 'static> System<'_, S, A> {
         kind: PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<SetUp<S, A>, SolveError> {
-        let System { solver, space, layouts, a, source, method } = *self;
-        let setup = SetupContext::new(solver.setup_options(), space, a.domain(), a.matrix(), source, method);
+        let System { solver, space, layouts, a, source, scale, method } = *self;
+        let (options, own) = (solver.setup_options(), a.matrix());
+        let setup = SetupContext::new(options, space, a.domain(), own, source, (method, scale));
         setup.require_room(kind)?;
         if let Some((engine, summary)) = set_up_permuted(solver, &setup, layouts, kind, recorder)? {
             return Ok((Box::new(OfMatrix(engine)), summary));
@@ -186,7 +184,7 @@ pub(super) fn set_up_permuted<S: SolverSpace>(
 }
 
 /// No preconditioner, for an operator that is no matrix.
-pub(super) fn without<S: SolverSpace, A: LinearOperator<S> + 'static>(
+pub(super) fn without<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static>(
     space: &S,
     a: &A,
     method: Method,

@@ -72,7 +72,7 @@ impl Factored {
 impl Solver {
     /// Analyzes and factors on any space. `matrix`, of as many rows as this process holds unknowns, is what the preconditioner is made
     /// from and what choices depend on; `layouts` are the ways to store it, tried in order.
-    pub fn prepare_on<S: SolverSpace, A: LinearOperator<S> + 'static>(
+    pub fn prepare_on<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static>(
         &self,
         space: S,
         layouts: &'static [&'static dyn LayoutBuilder<S>],
@@ -84,12 +84,12 @@ impl Solver {
         let unknowns = space.len(&a.domain());
         require_same("A and the matrix of the preconditioner", &unknowns, &matrix.ncols())?;
         let started = Instant::now();
-        sizes_of_matrix(space.host(), matrix)?;
+        let scale = exact_scale(space.host(), matrix)?;
         let (method, wanted, choice) = self.choose(&space, matrix)?;
         let method = method.limited(matrix.nrows(), self.max_iterations);
         let mut recorder = SetupRecorder::default();
         recorder.seconds.analyze = started.elapsed().as_secs_f64();
-        let system = System { solver: self, space: &space, layouts, a, source: matrix, method };
+        let system = System { solver: self, space: &space, layouts, a, source: matrix, scale, method };
         let (engine, summary) = system.set_up(wanted, &mut recorder)?;
         let same = a.matrix().is_some_and(|a| std::ptr::eq(a, matrix) || a == matrix);
         Ok(Prepared {
@@ -118,7 +118,7 @@ struct Stage<S: SolverSpace, A> {
     engine: Option<SetUp<S, A>>,
 }
 
-impl<S: SolverSpace, A: LinearOperator<S> + 'static> Prepared<A, S> {
+impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> Prepared<A, S> {
     /// Takes over the values of a matrix of the same pattern; allocates nothing unless a pivot is bad. A shift that the last
     /// matrix needed is kept; a larger one is looked for if that is not enough. After an error there is no factor, and solves are
     /// refused, until a matrix has one. A pattern that followed the values stays that of the first matrix.
@@ -154,7 +154,7 @@ impl<S: SolverSpace, A: LinearOperator<S> + 'static> Prepared<A, S> {
                 layout.clone(),
                 Some(matrix),
                 matrix,
-                *method,
+                (*method, scale),
             );
             let built = set_up_permuted(options, &setup, layouts, self.summary.kind, recorder);
             let built = built.map_err(|error| match error {
@@ -281,8 +281,8 @@ impl<S: SolverSpace, A: LinearOperator<S> + 'static> Prepared<A, S> {
         let mut recorder = SetupRecorder { robust: true, ..SetupRecorder::default() };
         stage.engine = Some(match a.matrix() {
             Some(source) => {
-                let system =
-                    System { solver: options, space: &**space, layouts, a, source, method: next.method };
+                let (scale, method) = (exact_scale(space.host(), source)?, next.method);
+                let system = System { solver: options, space: &**space, layouts, a, source, scale, method };
                 system.set_up_one(kind, &mut recorder)?
             }
             None => without(&**space, a, next.method)?,

@@ -36,11 +36,11 @@ impl Permutations {
         let source = setup.source;
         let pivots = matches!(kind, PrecondSpec::Ilut(threshold) if threshold.pivoting);
         let matches = kind != PrecondSpec::None && wants_matching(solver, setup, kind);
-        let power = exact_scale(setup.space.host(), a)?;
-        let scaled = match setup.other_matrix() {
-            Some(_) => power != 1.0 || exact_scale(setup.space.host(), source)? != 1.0,
-            None => power != 1.0,
+        let power = match setup.other_matrix() {
+            Some(_) => exact_scale(setup.space.host(), a)?,
+            None => setup.scale,
         };
+        let scaled = power != 1.0 || setup.scale != 1.0;
         if solver.reorder == Ordering::Natural && !pivots && !matches && !scaled {
             return Ok(None);
         }
@@ -195,7 +195,7 @@ fn inner<'a, S: SolverSpace>(
 ) -> SetupContext<'a, S> {
     let (a, source) = (&matrices.a.matrix, &matrices.source().matrix);
     let SetupContext { options, space, method, .. } = *setup;
-    let mut inner = SetupContext::new(options, space, setup.layout.clone(), Some(a), source, method);
+    let mut inner = SetupContext::new(options, space, setup.layout.clone(), Some(a), source, (method, 1.0));
     inner.reserved = reserved as u64;
     inner
 }

@@ -74,7 +74,7 @@ impl Solver {
 
     /// Analyzes and factors for an A that is only applied (`LinearOperator`), with a matrix for the preconditioner and the choices. Where
     /// A is a matrix too, of any other pattern, both are stored in the order that suits the factor.
-    pub fn prepare_with<A: LinearOperator<Threads<f64>> + 'static>(
+    pub fn prepare_with<A: LinearOperator<Threads<f64>, Scratch: Send> + 'static>(
         &self,
         a: &A,
         matrix: &Csr<f64>,
@@ -84,7 +84,7 @@ impl Solver {
     }
 }
 
-impl<A: LinearOperator<Threads<f64>> + 'static> Prepared<A> {
+impl<A: LinearOperator<Threads<f64>, Scratch: Send> + 'static> Prepared<A> {
     /// Solves A x = b from the guess in `x`. The answer is judged by the residual recomputed from A, x and b. A matrix with other
     /// values than those factored is refused, unless [`Solver::allow_stale_factor`] says otherwise. Where the solve does not
     /// converge, `x` is that one of the last iterate, the best one kept, the guess and 0 which has the least residual.

@@ -1,7 +1,7 @@
 //! The sizes of numbers, and whether they are finite.
 
 use super::Threads;
-use crate::scalar::{Real, Scalar};
+use crate::scalar::Scalar;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Numbers are looked at in pieces of this many.
@@ -29,8 +29,8 @@ impl<T: Scalar> Threads<T> {
         self.team().run(|member| {
             let own = member.part(values.len(), GRAIN);
             let found = Piece::of(&values[own.clone()]);
-            largest.fetch_max(found.largest.to_f64().to_bits(), Ordering::Relaxed);
-            least.fetch_min(found.least.to_f64().to_bits(), Ordering::Relaxed);
+            largest.fetch_max(found.largest.to_bits(), Ordering::Relaxed);
+            least.fetch_min(found.least.to_bits(), Ordering::Relaxed);
             if !found.finite
                 && let Some(k) = values[own.clone()].iter().position(|v| !v.is_finite())
             {
@@ -51,37 +51,34 @@ fn not_finite<T: Scalar>(values: &[T], place: usize) -> Option<(usize, T::Real)>
 }
 
 /// The largest |v| and the least that is not 0; meaningless unless all are finite.
-struct Piece<R> {
-    largest: R,
-    least: R,
+struct Piece {
+    largest: f64,
+    least: f64,
     finite: bool,
 }
 
-impl<R: Real> Piece<R> {
-    /// In lanes of a form that vector instructions have.
-    fn of<T: Scalar<Real = R>>(values: &[T]) -> Self {
-        let infinite = R::from_f64(f64::INFINITY);
-        let (mut high, mut low, mut zero) = ([R::ZERO; LANES], [infinite; LANES], [R::ZERO; LANES]);
+impl Piece {
+    /// In lanes of a form that vector instructions have. Every scalar has its size in `f64`.
+    fn of<T: Scalar>(values: &[T]) -> Self {
+        let (mut high, mut low, mut zero) = ([0.0; LANES], [f64::INFINITY; LANES], [0.0; LANES]);
         let mut add = |l: usize, v: T| {
-            let size = v.abs();
-            let not_zero = if size == R::ZERO { infinite } else { size };
+            let size = v.abs().to_f64();
+            let not_zero = if size == 0.0 { f64::INFINITY } else { size };
             high[l] = if size > high[l] { size } else { high[l] };
             low[l] = if not_zero < low[l] { not_zero } else { low[l] };
             // 0 for finite numbers, NaN for others.
-            zero[l] += size * R::ZERO;
+            zero[l] += size * 0.0;
         };
         let (chunks, rest) = values.as_chunks::<LANES>();
         for chunk in chunks {
             (0..LANES).for_each(|l| add(l, chunk[l]));
         }
         rest.iter().for_each(|&v| add(0, v));
-        let (mut largest, mut least, mut sum) = (R::ZERO, infinite, R::ZERO);
-        for l in 0..LANES {
-            largest = if high[l] > largest { high[l] } else { largest };
-            least = if low[l] < least { low[l] } else { least };
-            sum += zero[l];
+        Piece {
+            largest: high.into_iter().fold(0.0, f64::max),
+            least: low.into_iter().fold(f64::INFINITY, f64::min),
+            finite: zero.into_iter().sum::<f64>() == 0.0,
         }
-        Piece { largest, least, finite: sum == R::ZERO }
     }
 }
 

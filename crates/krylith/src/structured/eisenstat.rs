@@ -31,11 +31,20 @@ impl Scratch {
 }
 
 impl<S: simd::StorageScalar> StencilFactor<S> {
+    /// The sweeps read A and D⁻¹ by the layout of the factor.
     fn check_split(&self, v: &SplitVectors<Vec<f64>>) -> Result<(), BackendError> {
+        self.require_ready()?;
         let n = self.kernels().layout().positions(1);
         [&v.r, &v.p, &v.t, &v.w]
             .into_iter()
             .try_for_each(|v| require_same("the vector and the layout", &v.len(), &n))
+    }
+
+    fn check_matrix(&self, a: &StencilMatrix) -> Result<(), BackendError> {
+        match SplitSweeps::has_triangles_of(self, a) {
+            true => Ok(()),
+            false => Err(BackendError::Unsupported { what: "sweeps with the triangles of another matrix" }),
+        }
     }
 
     /// D⁻¹ as a diagonal.
@@ -64,6 +73,7 @@ impl<S: simd::StorageScalar> SplitSweeps<Threads<f64>, StencilMatrix> for Stenci
         v: &mut SplitVectors<Vec<f64>>,
         scratch: &mut dyn Any,
     ) -> Result<(), BackendError> {
+        self.check_matrix(a)?;
         self.check_split(v)?;
         let (layout, pipeline, diagonal) =
             (&**self.kernels().layout(), self.kernels().pipeline(), self.stored_inverse());
@@ -91,8 +101,10 @@ impl<S: simd::StorageScalar> SplitSweeps<Threads<f64>, StencilMatrix> for Stenci
         v: &mut SplitVectors<Vec<f64>>,
         scratch: &mut dyn Any,
     ) -> Result<[f64; 2], BackendError> {
+        self.check_matrix(a)?;
         self.check_split(v)?;
         let Scratch { pipeline: progress, sums } = Scratch::of(scratch)?;
+        require_same("the scratch and the layout", &sums.len(), &(2 * self.kernels().layout().pieces()))?;
         let (layout, pipeline) = (&**self.kernels().layout(), self.kernels().pipeline());
         let counters = progress.begin(layout, 2, space.threads());
         let pieces = layout.pieces();
@@ -134,6 +146,7 @@ impl<S: simd::StorageScalar> SplitSweeps<Threads<f64>, StencilMatrix> for Stenci
         require_same("x and the layout", &x.len(), &v.r.len())?;
         let layout = &**self.kernels().layout();
         let sums = &mut Scratch::of(scratch)?.sums;
+        require_same("the scratch and the layout", &sums.len(), &(2 * layout.pieces()))?;
         let vectors = Vectors {
             inverse: self.kernels().inverse().as_ptr(),
             real: layout.real.as_ptr(),

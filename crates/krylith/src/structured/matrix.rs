@@ -348,7 +348,8 @@ pub(super) struct GridOrder {
     dof: usize,
 }
 
-impl Order for GridOrder {
+// SAFETY: a unit has its own planes or groups of lines, and the gap after it; a point has one step and lane.
+unsafe impl Order for GridOrder {
     fn rows(&self) -> usize {
         self.layout.grid.points() * self.dof
     }
