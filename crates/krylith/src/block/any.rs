@@ -236,6 +236,10 @@ impl Preconditioner<Threads<f64>, BlockMatrix> for BlockPreconditioner {
         with!(&mut self.0, own => own.set_shift(shift))
     }
 
+    fn release(&mut self) {
+        with!(&mut self.0, own => own.release());
+    }
+
     fn refactor(&mut self, space: &Threads<f64>, a: &BlockMatrix) -> Result<(), SetupError> {
         match (&mut self.0, &a.0) {
             (Size::B1(m), Size::B1(a)) => m.refactor(space, a),

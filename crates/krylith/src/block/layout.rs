@@ -59,7 +59,9 @@ fn blocks(setup: &Context<'_>, kind: PrecondSpec) -> Result<Option<(BlockKind, u
     if !plain || !is_matrix {
         return Ok(None);
     }
-    let fits = |&size: &usize| setup.has_room_for(block_bytes(pattern, scalar, size) as usize);
+    let other = |size: usize| setup.other_matrix().map_or(0, |a| matrix_bytes(a.pattern(), size));
+    let fits =
+        |&size: &usize| setup.has_room_for((block_bytes(pattern, scalar, size) + other(size)) as usize);
     Ok(full_block(pattern).filter(fits).map(|size| (scalar, size)))
 }
 

@@ -46,7 +46,8 @@ pub trait SolverSpace: Space<Real = f64, Scalar = f64, Vector: Send> + Sized + '
 /// The space that [`Solver`](crate::Solver) takes by itself.
 pub type DefaultSpace = Threads<f64>;
 
-/// One run of a method on A x = b, in the order of A.
+/// One run of a method on A x = b, in the order of A. An engine with vectors of its own has b and the guess since
+/// [`Engine::begin`], and goes on from its last iterate.
 pub struct Run<'r, S: Space, A: ?Sized> {
     /// What the run begins with.
     pub start: Start,

@@ -216,6 +216,10 @@ impl<T: Real, S: Real> Preconditioner<Threads<T>, Csr<T>> for IncompleteFactor<T
         }
         self.factor.set_shift(shift)
     }
+
+    fn release(&mut self) {
+        self.factor.release();
+    }
 }
 
 /// An error unless all entries are below (or above) the diagonal.

@@ -17,6 +17,7 @@ pub use context::{SetupContext, SetupOptions};
 pub(crate) use layouts::{in_layouts, no_preconditioner};
 pub use memory::Memory;
 pub use recorder::SetupRecorder;
+pub(crate) use recorder::agree;
 
 use crate::choice::PrecondSpec;
 use crate::engine::{Engine, SolverSpace};
@@ -65,7 +66,8 @@ pub enum Attempt<S: SolverSpace> {
 
 /// One way to store a system on a space.
 pub trait LayoutBuilder<S: SolverSpace>: Sync {
-    /// Analyzes and factors. An error ends the set-up, or is recovered from by another preconditioner; a refusal leads on to the
+    /// Analyzes and factors. On a space of several processes all of them build, refuse or fail alike:
+    /// [`SetupRecorder::factor`] sees to that for bad pivots. An error ends the set-up, or is recovered from by another preconditioner; a refusal leads on to the
     /// next layout.
     fn build(
         &self,

@@ -76,21 +76,36 @@ impl SetupRecorder {
     }
 }
 
-/// The result of all processes of a space: the bad pivot of the smallest row, if one of them has one.
-fn agree<S: Space<Real = f64>>(space: &S, own: Result<(), SetupError>) -> Result<(), SetupError> {
+/// The result of all processes of a space: an error other than a bad pivot if one of them has one, else the bad pivot of the smallest
+/// row.
+pub(crate) fn agree<S: Space<Real = f64>>(space: &S, own: Result<(), SetupError>) -> Result<(), SetupError> {
     let mine = match &own {
         Ok(()) => None,
-        Err(SetupError::BadPivot { row, value }) => Some((*row, *value)),
-        Err(_) => Some((usize::MAX, f64::NAN)),
+        Err(SetupError::BadPivot { row, value }) => Some((row + 1, *value)),
+        Err(_) => Some((0, f64::NAN)),
     };
     match (space.first(mine)?, own) {
-        (None, own) => own,
-        (Some((usize::MAX, _)), Ok(())) => {
-            Err(BackendError::Failed { what: "another process could not factor its part".into() }.into())
+        (Some((0, _)), Ok(()) | Err(SetupError::BadPivot { .. })) => {
+            Err(BackendError::Failed { what: "another process could not set up its part".into() }.into())
         }
-        (Some((row, value)), Ok(()) | Err(SetupError::BadPivot { .. })) if row < usize::MAX => {
-            Err(SetupError::BadPivot { row, value })
+        (Some((place, value)), Ok(()) | Err(SetupError::BadPivot { .. })) => {
+            Err(SetupError::BadPivot { row: place - 1, value })
         }
         (_, own) => own,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::Threads;
+
+    #[test]
+    fn alone_a_process_keeps_its_own_result() {
+        let space = Threads::<f64>::new(1);
+        let bad = SetupError::BadPivot { row: 0, value: -1.0 };
+        for own in [Ok(()), Err(bad), Err(SetupError::PatternChanged)] {
+            assert_eq!(agree(&space, own.clone()), own);
+        }
     }
 }

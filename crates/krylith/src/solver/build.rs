@@ -9,7 +9,7 @@ use crate::matrix::{Csr, Symmetry};
 use crate::operator::LinearOperator;
 use crate::report::Recovery;
 use crate::setup::{
-    Built, LayoutBuilder, SetupContext, SetupOptions, SetupRecorder, SetupSummary, in_layouts,
+    Built, LayoutBuilder, SetupContext, SetupOptions, SetupRecorder, SetupSummary, agree, in_layouts,
     no_preconditioner,
 };
 
@@ -158,7 +158,7 @@ impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> System<'_, S
         let System { solver, space, layouts, a, source, scale, method } = *self;
         let (options, own) = (solver.setup_options(), a.matrix());
         let setup = SetupContext::new(options, space, a.domain(), own, source, (method, scale));
-        setup.require_room(kind)?;
+        agree(space, setup.require_room(kind))?;
         if let Some((engine, summary)) = set_up_permuted(solver, &setup, layouts, kind, recorder)? {
             return Ok((Box::new(OfMatrix(engine)), summary));
         }

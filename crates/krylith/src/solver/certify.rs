@@ -46,8 +46,8 @@ pub(super) struct Certifier<'a, S: SolverSpace, A: LinearOperator<S>> {
     pub(super) b: S::Vector,
     scale: f64,
     r: S::Vector,
-    /// Unknowns that this process holds.
-    pub(super) unknowns: usize,
+    /// Unknowns of all processes together, on which all decide alike.
+    unknowns: usize,
     rhs_norm: f64,
     largest_rhs: f64,
     /// ‖x‖∞ of the x that was measured last.
@@ -109,7 +109,7 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
             a,
             scratch: a.scratch(space)?,
             r: space.zeros(&layout)?,
-            unknowns: space.len(&layout),
+            unknowns: space.total(&layout),
             rhs_norm: space.norm(&b)?,
             largest_rhs: sizes.largest * scale,
             largest_x: 0.0,
@@ -141,7 +141,8 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
             tolerance: Residual { rtol: self.tolerance.rtol.max(FLOOR), ..self.tolerance },
             limit: IterationLimit(self.max_iterations - self.iterations),
         };
-        let room = if observer.wants_directions() { self.unknowns } else { 0 };
+        let own = self.space.len(&self.space.layout(&self.b));
+        let room = if observer.wants_directions() { own } else { 0 };
         let mut watched = Watched {
             observer,
             space: &*self.space,

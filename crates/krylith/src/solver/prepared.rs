@@ -11,7 +11,7 @@ use crate::matrix::{Csr, Pattern, SeenValues, exact_scale, sizes_of_matrix};
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
 use crate::report::{Outcome, Recovery, Report, Seconds};
-use crate::setup::{LayoutBuilder, SetupContext, SetupRecorder, SetupSummary};
+use crate::setup::{LayoutBuilder, SetupContext, SetupRecorder, SetupSummary, agree};
 use crate::space::require_same;
 use std::sync::Arc;
 use std::time::Instant;
@@ -84,9 +84,10 @@ impl Solver {
         let unknowns = space.len(&a.domain());
         require_same("A and the matrix of the preconditioner", &unknowns, &matrix.ncols())?;
         let started = Instant::now();
-        let scale = exact_scale(space.host(), matrix)?;
+        let mut scale = 1.0;
+        agree(&space, exact_scale(space.host(), matrix).map(|found| scale = found))?;
         let (method, wanted, choice) = self.choose(&space, matrix)?;
-        let method = method.limited(matrix.nrows(), self.max_iterations);
+        let method = method.limited(space.total(&a.domain()), self.max_iterations);
         let mut recorder = SetupRecorder::default();
         recorder.seconds.analyze = started.elapsed().as_secs_f64();
         let system = System { solver: self, space: &space, layouts, a, source: matrix, scale, method };
@@ -128,8 +129,11 @@ impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> Prepared<A, 
         let result = self.refactor_engine(matrix, &mut recorder);
         self.broken = match result {
             Ok(_) => false,
-            Err(SetupError::PatternChanged) => self.broken,
-            Err(_) => true,
+            // Whether anybody's factor is gone.
+            Err(ref error) => {
+                let gone = *error != SetupError::PatternChanged;
+                self.broken || self.space.first(gone.then_some((0, 0.0)))?.is_some()
+            }
         };
         self.summary.shift = result?;
         self.recovery.truncate(self.steps);
@@ -144,7 +148,8 @@ impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> Prepared<A, 
         matrix: &Csr<f64>,
         recorder: &mut SetupRecorder,
     ) -> Result<f64, SetupError> {
-        let scale = exact_scale(self.space.host(), matrix)?;
+        let mut scale = 1.0;
+        agree(&*self.space, exact_scale(self.space.host(), matrix).map(|found| scale = found))?;
         if self.factored.is_some() && scale != 1.0 && !self.engine.is_scaled() {
             // Values that left the range since the preparation: everything is prepared anew, on the scaled matrix.
             let Prepared { options, space, layouts, method, layout, .. } = self;
@@ -256,7 +261,7 @@ impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> Prepared<A, 
         if self.options.method != Method::Auto || stage.method != self.method {
             return None;
         }
-        let gmres = Method::Gmres(30).limited(self.space.len(&self.layout), self.options.max_iterations);
+        let gmres = Method::Gmres(30).limited(self.space.total(&self.layout), self.options.max_iterations);
         match (stage.method, ended.outcome) {
             (Method::Cg, IndefiniteOperator | IndefinitePreconditioner | NotFinite | Diverged) => {
                 Some(Next { method: Method::Minres, instead: Some(PrecondSpec::None) })
@@ -328,7 +333,7 @@ impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> Prepared<A, 
         };
         let trick = if engine.is_without_product() { ", Eisenstat's trick" } else { "" };
         // A method on the prepared factor may have another workspace than the prepared one.
-        let workspace = |method: Method| method.workspace_bytes(certifier.unknowns) as usize;
+        let workspace = |method: Method| method.workspace_bytes(self.space.len(&self.layout)) as usize;
         let (after, before) = match stage.engine {
             Some(_) => (0, 0),
             None => (workspace(stage.method), workspace(self.method)),

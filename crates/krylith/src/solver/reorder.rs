@@ -36,9 +36,9 @@ impl Permutations {
         let source = setup.source;
         let pivots = matches!(kind, PrecondSpec::Ilut(threshold) if threshold.pivoting);
         let matches = kind != PrecondSpec::None && wants_matching(solver, setup, kind);
-        let power = match setup.other_matrix() {
-            Some(_) => exact_scale(setup.space.host(), a)?,
-            None => setup.scale,
+        let power = match std::ptr::eq(a, source) {
+            true => setup.scale,
+            false => exact_scale(setup.space.host(), a)?,
         };
         let scaled = power != 1.0 || setup.scale != 1.0;
         if solver.reorder == Ordering::Natural && !pivots && !matches && !scaled {
@@ -57,7 +57,9 @@ impl Permutations {
             recorder.analyzing(|| found.order(source, solver.reorder))?;
         }
         if scaled {
-            found.words.push(format!("A multiplied by {power:e}"));
+            let scales = [("A", power), ("the matrix of the preconditioner", setup.scale)];
+            let which = scales.into_iter().find(|&(_, scale)| scale != 1.0).unwrap_or(("A", power));
+            found.words.push(format!("{} multiplied by {:e}", which.0, which.1));
         }
         let changed = pivots || !found.words.is_empty();
         Ok(changed.then_some(found))
@@ -146,12 +148,15 @@ pub(super) fn reordered<S: SolverSpace>(
     kind: PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<(Reordered<S>, SetupSummary), SolveError> {
-    let SetupContext { space, method, source, .. } = *setup;
+    let SetupContext { options, space, method, source, .. } = *setup;
     let n = source.nrows();
     let other = setup.other_matrix();
     // Copies of the matrices; vectors, numbers on their way and permutations.
     let copies = PermutedMatrix::predict(source) + other.map_or(0, PermutedMatrix::predict);
     let extra = copies + 16 * n + 16 * n + 16 * n;
+    let mut outer = SetupContext::new(options, space, setup.layout.clone(), setup.a, source, (method, 1.0));
+    outer.reserved = extra as u64;
+    outer.require_room(kind)?;
     let permute = |found: &Permutations| {
         let permuted = |a: &Csr<f64>| PermutedMatrix::new(space.host(), a, &found.rows, &found.columns);
         Ok::<_, SetupError>(Matrices::new(permuted(source)?, other.map(permuted).transpose()?))
@@ -161,7 +166,6 @@ pub(super) fn reordered<S: SolverSpace>(
     let mut triangles = None;
     if let Some(threshold) = kind.threshold() {
         let inner = inner(setup, &matrices, extra);
-        inner.require_room(kind)?;
         let factor = threshold.triangles(&inner, kind, Some(&found.scale), recorder)?;
         if let Some(q) = &factor.0.columns {
             found.exchange(q)?;
@@ -171,7 +175,6 @@ pub(super) fn reordered<S: SolverSpace>(
         triangles = Some(factor);
     }
     let inner = inner(setup, &matrices, extra);
-    inner.require_room(kind)?;
     inner.triangles.set(triangles);
     let (built, mut summary) = in_layouts(inner, layouts, kind, recorder)?;
     let engine = match built {

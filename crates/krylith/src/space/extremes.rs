@@ -47,7 +47,8 @@ impl<T: Scalar> Threads<T> {
 }
 
 fn not_finite<T: Scalar>(values: &[T], place: usize) -> Option<(usize, T::Real)> {
-    values.get(place).map(|v| (place, v.real()))
+    let part = |v: &T| if v.real().is_finite() { v.abs() } else { v.real() };
+    values.get(place).map(|v| (place, part(v)))
 }
 
 /// The largest |v| and the least that is not 0; meaningless unless all are finite.

@@ -44,6 +44,11 @@ pub trait Space {
     /// How many numbers of a vector this process holds.
     fn len(&self, layout: &Self::Layout) -> usize;
 
+    /// How many numbers a vector has, those of all processes together.
+    fn total(&self, layout: &Self::Layout) -> usize {
+        self.len(layout)
+    }
+
     /// Copies numbers of this process's memory, as many as [`len`](Self::len) says, into a vector.
     fn upload(&self, from: &[Self::Scalar], to: &mut Self::Vector) -> Result<(), BackendError>;
 

@@ -38,6 +38,7 @@ impl StencilMatrix {
         if self.source.is_none() {
             // Whatever was here did not come from rows.
             self.values = Arc::new(Values::Constant { values: Vec::new(), present: Vec::new() });
+            self.present = Vec::new();
         }
         if self.seen.is_some_and(|seen| seen.are_those_of(space, matrix)) {
             return Ok(());

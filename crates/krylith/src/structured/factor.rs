@@ -263,6 +263,7 @@ impl<S: StorageScalar> Triangular for StencilKernels<S> {
     }
 
     fn require(&self, a: &StencilMatrix) -> Result<(), SetupError> {
+        a.require_values()?;
         let Shape { layout, stencil, a_stencil, dof, .. } = &*self.shape;
         let fits = Arc::ptr_eq(&a.layout, layout)
             && a.stencil == *a_stencil

@@ -293,6 +293,16 @@ impl StencilMatrix {
         self.dof
     }
 
+    /// An error unless there are coefficients: setting them may have failed.
+    pub(super) fn require_values(&self) -> Result<(), BackendError> {
+        match &*self.values {
+            Values::Constant { values, .. } if values.len() != self.stencil.len() => {
+                Err(BackendError::Failed { what: "the matrix has no coefficients".into() })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether one number an offset is stored, not one an entry.
     pub fn is_constant(&self) -> bool {
         matches!(*self.values, Values::Constant { .. })
@@ -421,6 +431,7 @@ impl LinearOperator<Threads<f64>> for StencilMatrix {
         y: &mut Vec<f64>,
         _: &mut (),
     ) -> Result<(), BackendError> {
+        self.require_values()?;
         require_same("x and the columns of A", &x.len(), &self.positions())?;
         require_same("y and the rows of A", &y.len(), &self.positions())?;
         let (layout, dof) = (&*self.layout, self.dof);

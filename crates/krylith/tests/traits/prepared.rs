@@ -13,6 +13,8 @@ use krylith::{BackendError, Csr, Outcome, Report, SetupError, SolveError, Solver
 
 /// Where the matrix is cut.
 const CUT: usize = 200;
+/// A cut that leaves one rank with fewer rows than a restart.
+const UNEVEN: usize = 7;
 
 impl SolverSpace for Rank {
     fn host(&self) -> &Threads<f64> {
@@ -102,8 +104,8 @@ impl LayoutBuilder<Rank> for OwnRows {
 
 static LAYOUTS: &[&dyn LayoutBuilder<Rank>] = &[&OwnRows];
 
-fn part(rank: usize, whole: &[f64]) -> Part {
-    let own = if rank == 0 { whole[..CUT].to_vec() } else { whole[CUT..].to_vec() };
+fn part(rank: usize, cut: usize, whole: &[f64]) -> Part {
+    let own = if rank == 0 { whole[..cut].to_vec() } else { whole[cut..].to_vec() };
     Part { own, global: whole.len() }
 }
 
@@ -113,11 +115,20 @@ fn rhs(a: &Csr<f64>) -> Vec<f64> {
 
 /// Prepares and solves on both ranks from 0; the whole x, and both reports.
 fn solve(solver: &Solver, a: &Csr<f64>, b: &[f64]) -> (Vec<f64>, [Result<Report, SolveError>; 2]) {
-    let parts = PartMatrix::split(a, CUT);
+    solve_cut(solver, a, b, CUT)
+}
+
+fn solve_cut(
+    solver: &Solver,
+    a: &Csr<f64>,
+    b: &[f64],
+    cut: usize,
+) -> (Vec<f64>, [Result<Report, SolveError>; 2]) {
+    let parts = PartMatrix::split(a, cut);
     let ends = on_both(|rank| {
         let (part_of_a, number) = (&parts[rank.rank], rank.rank);
-        let b = part(number, b);
-        let mut x = part(number, &vec![0.0; a.nrows()]);
+        let b = part(number, cut, b);
+        let mut x = part(number, cut, &vec![0.0; a.nrows()]);
         let prepared: Result<Prepared<PartMatrix, Rank>, _> =
             solver.prepare_on(rank, LAYOUTS, part_of_a, &part_of_a.block());
         let report = prepared.and_then(|mut prepared| prepared.solve_vectors(part_of_a, &b, &mut x, &mut ()));
@@ -224,4 +235,28 @@ fn other_methods_and_outcomes() {
     assert!(residual(&a, &x, &b) <= 1.0, "never worse than 0");
     let (_, reports) = solve(&Solver::new().preconditioner(PrecondSpec::Jacobi), &a, &b);
     assert!(reports.into_iter().all(|report| report.is_err()), "this space has no Jacobi");
+}
+
+/// What depends on the number of unknowns depends on all of them: a rank with few rows restarts with the other.
+#[test]
+fn ranks_of_different_sizes_go_on_alike() {
+    let a = poisson();
+    let b = rhs(&a);
+    for method in [Method::Gmres(30), Method::Cg] {
+        let solver = Solver::new().method(method).preconditioner(PrecondSpec::Ilu(0));
+        let (x, reports) = solve_cut(&solver, &a, &b, UNEVEN);
+        agreed(reports).require_converged().unwrap();
+        assert!(residual(&a, &x, &b) <= 1e-8);
+    }
+}
+
+/// An entry that is not finite is in one rank's part: both end, that one with the place.
+#[test]
+fn an_error_of_one_rank_ends_both() {
+    let mut a = poisson();
+    let k = a.pattern().find(300, 300).unwrap();
+    a.values_mut()[k] = f64::NAN;
+    let (_, [first, second]) = solve(&Solver::new(), &a, &rhs(&a));
+    assert!(matches!(first.unwrap_err(), SolveError::Setup(SetupError::Backend(_))));
+    assert!(matches!(second.unwrap_err(), SolveError::Setup(SetupError::NotFinite { row: 100, .. })));
 }

@@ -68,6 +68,10 @@ impl Space for Rank {
         layout.local
     }
 
+    fn total(&self, layout: &Layout) -> usize {
+        layout.global
+    }
+
     fn upload(&self, from: &[f64], to: &mut Part) -> Result<(), BackendError> {
         self.local.upload(from, &mut to.own)
     }
