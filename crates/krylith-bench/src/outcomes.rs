@@ -84,12 +84,12 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 
 fn ways(a: &Csr<f64>, rhs: Choice) -> Vec<(Rhs, Method, PrecondSpec)> {
     let mut ways = match a.symmetry().symmetric {
-        true => vec![(Method::Cg, PrecondSpec::Ic(0))],
+        true => vec![(Method::Cg, PrecondSpec::ic(0))],
         false => {
-            vec![(Method::BiCgStab, PrecondSpec::Ilu(0)), (Method::Gmres(30), PrecondSpec::Ilu(0))]
+            vec![(Method::BiCgStab, PrecondSpec::ilu(0)), (Method::Gmres(30), PrecondSpec::ilu(0))]
         }
     };
-    ways.push((Method::Auto, PrecondSpec::Auto));
+    ways.push((Method::Auto, PrecondSpec::auto()));
     let with = |&rhs| ways.iter().map(move |&(method, preconditioner)| (rhs, method, preconditioner));
     rhs.sides().iter().flat_map(with).collect()
 }

@@ -85,14 +85,14 @@ fn write(options: &Options, name: &str, file: &Path, a: &Csr<f64>, out: &Path) -
     io::write_matrix(folder.join("ilu0-l.npz"), l)?;
     io::write_matrix(folder.join("ilu0-u.npz"), u)?;
     io::write_vector(folder.join("ilu0-inverse.npy"), inverse)?;
-    let mut methods = vec![(Method::BiCgStab, PrecondSpec::Ilu(0)), (Method::Gmres(30), PrecondSpec::Ilu(0))];
+    let mut methods = vec![(Method::BiCgStab, PrecondSpec::ilu(0)), (Method::Gmres(30), PrecondSpec::ilu(0))];
     let symmetric = a.symmetry().symmetric;
     if symmetric {
         let ic = Incomplete::ic(0).analyze(&space, a)?.factor(&space, a)?;
         let (l, inverse, _) = ic.parts();
         io::write_matrix(folder.join("ic0-l.npz"), l)?;
         io::write_vector(folder.join("ic0-inverse.npy"), inverse)?;
-        methods.insert(0, (Method::Cg, PrecondSpec::Ic(0)));
+        methods.insert(0, (Method::Cg, PrecondSpec::ic(0)));
     }
     let b: Vec<f64> = (0..a.nrows()).map(|i| 1.0 + ((i * 37) as f64).sin()).collect();
     io::write_vector(folder.join("b.npy"), &b)?;

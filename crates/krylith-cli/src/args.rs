@@ -1,7 +1,7 @@
 //! What can be typed.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use krylith::solver::{Method, PrecondSpec};
+use krylith::solver::{Method, PrecondSpec, preconditioners};
 use krylith::transform::Ordering;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -66,11 +66,7 @@ pub struct Solve {
     #[arg(long, default_value = "auto")]
     pub solver: Method,
 
-    /// auto, none, jacobi, or an incomplete factor: ic0 ic(K) mic0 mic(K,OMEGA) dic ilu0 ilu(K) milu0 milu(K,OMEGA)
-    /// milu-columns(K,OMEGA) dilu ict(TOL) ilut(P,TOL) ilut-saad(P,TOL) ilut-fill(FACTOR,TOL), and with column pivoting
-    /// ilutp(P,TOL) ilutp-saad(P,TOL) ilutp-fill(FACTOR,TOL); for matrices of dense blocks bjacobi bic0 bilu0 bdic
-    /// bdilu, or bic0(B)
-    #[arg(long, default_value = "auto")]
+    #[arg(long, default_value = "auto", help = short_list(), long_help = long_list())]
     pub precond: PrecondSpec,
 
     /// Order of rows and columns: natural, rcm, amd, nd or colour; x comes back in the order of A
@@ -117,6 +113,15 @@ pub struct Solve {
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub max_iterations: usize,
 
+    /// Say what would be done and why, and factor nothing; with --json as a plan for --plan
+    #[arg(long, conflicts_with_all = ["x", "plot"])]
+    pub explain: bool,
+
+    /// Follow a plan that --explain --json has written: method, preconditioner, order, layout, precision, fallbacks
+    #[arg(long, value_name = "FILE", conflicts_with_all =
+        ["solver", "precond", "reorder", "matching", "recovery", "precision", "restart", "layout", "structured"])]
+    pub plan: Option<PathBuf>,
+
     /// Write the report as JSON to a file, or with - to standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -124,6 +129,32 @@ pub struct Solve {
     /// Draw the residuals by iteration (.svg or .png)
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
+}
+
+/// The preconditioners in one line.
+fn short_list() -> String {
+    let names =
+        preconditioners().iter().map(|info| info.usage().split(", ").last().unwrap_or_default().to_string());
+    format!("Preconditioner: {} (--help describes them)", names.collect::<Vec<_>>().join(", "))
+}
+
+/// The preconditioners with their numbers, one per line.
+fn long_list() -> String {
+    let mut text = String::from("Preconditioner, one of\n");
+    let mut numbers: Vec<(&str, &str)> = Vec::new();
+    for info in preconditioners() {
+        text += &format!("  {:38} {}\n", info.usage(), info.description);
+        for parameter in info.parameters {
+            if !numbers.contains(&(parameter.name, parameter.meaning)) {
+                numbers.push((parameter.name, parameter.meaning));
+            }
+        }
+    }
+    text += "where\n";
+    for (name, meaning) in numbers {
+        text += &format!("  {name:7} {meaning}\n");
+    }
+    text + "Upper and lower case are the same; ic2 means ic(2), ilu means ilu0."
 }
 
 #[derive(Clone, Copy, ValueEnum)]

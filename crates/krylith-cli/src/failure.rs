@@ -3,6 +3,7 @@
 use crate::args::{Solve, Switch};
 use crate::report::bytes;
 use crate::rhs;
+use krylith::precond::registry::Construction;
 use krylith::solver::{Method, PrecondSpec};
 use krylith::transform::Ordering;
 use krylith::{BackendError, Csr, MatrixError, SetupError, SolveError};
@@ -13,9 +14,9 @@ const USUAL_RESTART: usize = 30;
 
 /// For people.
 pub fn message(options: &Solve, error: &SolveError) -> String {
-    let place = match options.precond {
-        PrecondSpec::Auto => options.input.matrix.clone(),
-        asked => format!("{}, --precond {asked}", options.input.matrix),
+    let place = match options.precond.is_auto() {
+        true => options.input.matrix.clone(),
+        false => format!("{}, --precond {}", options.input.matrix, options.precond),
     };
     format!("{place}: {}; {}", describe(options, error), remedy(options, error))
 }
@@ -76,7 +77,7 @@ fn describe(options: &Solve, error: &SolveError) -> String {
 
 /// What to do next, by the error and by the options that led to it.
 fn remedy(options: &Solve, error: &SolveError) -> String {
-    let automatic = options.precond == PrecondSpec::Auto;
+    let automatic = options.precond.is_auto();
     match error {
         SolveError::Setup(SetupError::Matrix(MatrixError::NotSquare { .. })) => {
             "`krylith solve` takes square systems; a rectangular one is for a least-squares solver, such as \
@@ -93,7 +94,7 @@ fn remedy(options: &Solve, error: &SolveError) -> String {
             "--precond none needs no pivots".into()
         }
         SolveError::Setup(SetupError::BadPivot { .. } | SetupError::MissingDiagonal { .. })
-            if options.precond == PrecondSpec::Jacobi =>
+            if options.precond == PrecondSpec::jacobi() =>
         {
             "leave out --recovery off: the largest entry of such a row then takes the place of its diagonal"
                 .into()
@@ -117,17 +118,16 @@ fn remedy(options: &Solve, error: &SolveError) -> String {
 
 /// Whether the size of the factor follows from values: it is not known before, and the limit is met on the way.
 fn by_threshold(options: &Solve) -> bool {
-    matches!(options.precond, PrecondSpec::Ict(_) | PrecondSpec::Ilut(_))
+    matches!(options.precond.construct(), Construction::Threshold(_))
 }
 
 fn memory_remedy(options: &Solve, needed: u64) -> String {
-    use PrecondSpec as P;
-    let less = match options.precond {
-        P::Ic(1..) | P::Mic(1.., _) | P::Ilu(1..) | P::Milu(1.., ..) => "take a lower level of fill, ",
-        P::Ict(_) => "take a larger tolerance, ",
-        P::Ilut(_) => "keep fewer entries a row or take a larger tolerance, ",
-        P::None | P::Jacobi => "",
-        _ => "take --precond jacobi, which stores one number a row, ",
+    let asked = options.precond;
+    let less = match asked.weaker() {
+        _ if by_threshold(options) => "take a larger tolerance, ".into(),
+        Some(weaker) => format!("take a lower level of fill, such as --precond {weaker}, "),
+        None if asked.is_none() || asked == PrecondSpec::jacobi() => String::new(),
+        None => "take --precond jacobi, which stores one number per row, ".into(),
     };
     let fewer = match options.solver {
         Method::Gmres(_) | Method::Fgmres(_) if options.restart.get() > USUAL_RESTART => {

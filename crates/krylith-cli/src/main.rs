@@ -5,6 +5,7 @@
 
 mod args;
 mod convert;
+mod explain;
 mod failure;
 mod generate;
 mod info;

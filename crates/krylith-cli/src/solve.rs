@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::args::{Division, Matching, Numbers, Order, Solve, Structured, Switch};
+use crate::explain;
 use crate::failure;
 use crate::input::{Loaded, load};
 use crate::outputs::{self, Output};
@@ -36,6 +37,7 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
     check_outputs(options)?;
     options.plot.as_deref().map_or(Ok(()), plot::check_ending)?;
     options.x.as_deref().map_or(Ok(()), io::check_vector_name)?;
+    let plan = options.plan.as_deref().map(explain::read).transpose()?;
     let phase = Arc::new(AtomicU8::new(BEFORE));
     interrupt(&phase)?;
     let started = Instant::now();
@@ -44,10 +46,18 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
     if let Err(error) = loaded.matrix.pattern().require_square() {
         return failed(options, &loaded, "setup_failed", &SetupError::from(error).into());
     }
+    let mut solver = solver(options, threads);
+    if let Some(plan) = &plan {
+        solver = solver.with_plan(plan);
+    }
+    if options.explain {
+        explain::explain(options, &solver, &loaded)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let rhs = RightHandSide::new(options, &loaded.matrix)?;
     let read = started.elapsed().as_secs_f64();
     let preparing = spinner("analyzing and factoring");
-    let prepared = solver(options, threads).prepare(&loaded.matrix);
+    let prepared = solver.prepare(&loaded.matrix);
     drop(preparing);
     let mut x = vec![0.0; loaded.matrix.ncols()];
     let report = match prepared {
@@ -87,6 +97,7 @@ fn check_outputs(options: &Solve) -> Result<(), Failure> {
     let json = options.json.as_deref().map(|path| Output::in_place("--json", path));
     let mut inputs = options.input.file();
     inputs.extend(options.b.as_deref());
+    inputs.extend(options.plan.as_deref());
     outputs::check(&Vec::from_iter([x, plot, json].into_iter().flatten()), &inputs)
 }
 

@@ -33,7 +33,7 @@ fn memory() {
         &[
             "gen:poisson3d:20, --precond ic(5): ",
             " MB of memory would be needed, more than the limit of 1.00 MB",
-            "take a lower level of fill, or raise --max-memory to at least 0.0",
+            "take a lower level of fill, such as --precond ic(2), or raise --max-memory to at least 0.0",
         ],
     );
     // The limit in decimal units, never a count of bytes with seven digits or more.

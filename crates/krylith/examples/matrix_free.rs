@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let a = RankOneUpdate { sparse: sparse.clone(), u: wave(0.1), v: wave(0.17) };
     let b = vec![1.0; n];
     let mut x = vec![0.0; n];
-    let solver = Solver::new().method(Method::Gmres(40)).preconditioner(PrecondSpec::Ilu(0));
+    let solver = Solver::new().method(Method::Gmres(40)).preconditioner(PrecondSpec::ilu(0));
     let report = solver.prepare_with(&a, &sparse)?.solve(&a, &b, &mut x, &mut ())?;
     report.require_converged()?;
     println!("{} iterations, relative residual {:.2e}", report.iterations, report.relative_residual);

@@ -274,7 +274,7 @@ pub enum SolveError {
         /// What it is.
         value: String,
         /// What it must be.
-        needed: &'static str,
+        needed: String,
     },
     /// The preconditioner.
     #[error(transparent)]

@@ -20,6 +20,7 @@
 //! * [`structured`]: matrices of structured grids, found in others or made by hand, without index arrays;
 //! * [`space`], [`operator`], [`krylov`]: Krylov methods, written once for every place where vectors may live;
 //! * [`stop`], [`observe`]: when an iteration ends, and who watches it;
+//! * [`plan`]: what will be done about a system, and why;
 //! * [`placement`], [`setup`], [`engine`]: in which order and storage a system is iterated, and what iterates;
 //! * [`solver`], [`report`]: the short way, with certified answers.
 
@@ -33,9 +34,11 @@ mod huge;
 pub mod io;
 pub mod krylov;
 pub mod matrix;
+mod names;
 pub mod observe;
 pub mod operator;
 pub mod placement;
+pub mod plan;
 pub mod precond;
 pub mod report;
 pub mod scalar;
@@ -54,7 +57,7 @@ pub use error::{BackendError, MatrixError, SetupError, SolveError};
 pub use matrix::{Csr, CsrRef, Pattern, Permutation};
 pub use report::{Outcome, Report};
 pub use scalar::{Real, Scalar};
-pub use solver::{Solution, Solver, solve};
+pub use solver::{Method, PrecondSpec, Solution, Solver, solve};
 
 /// The README's example, compiled and run.
 #[cfg(doctest)]

@@ -144,6 +144,16 @@ pub trait Preconditioner<S: Space, A: ?Sized>: LinearOperator<S> {
     /// no factor until the next `refactor`.
     fn release(&mut self) {}
 
+    /// Entries that it stores, for the report.
+    fn entries(&self) -> usize {
+        0
+    }
+
+    /// Bytes that it holds, for the report.
+    fn bytes(&self) -> usize {
+        0
+    }
+
     /// The sweeps of Eisenstat's trick, if this preconditioner may have the triangles of A.
     fn split_sweeps(&self) -> Option<&dyn SplitSweeps<S, A>> {
         None
@@ -352,6 +362,8 @@ trait Erased<S: Space, A: ?Sized>: Send + Sync {
     fn refactor(&mut self, space: &S, a: &A) -> Result<(), SetupError>;
     fn set_shift(&mut self, shift: f64) -> bool;
     fn release(&mut self);
+    fn entries(&self) -> usize;
+    fn bytes(&self) -> usize;
     fn split_sweeps(&self) -> Option<&dyn SplitSweeps<S, A>>;
 }
 
@@ -421,6 +433,14 @@ where
         Preconditioner::release(self);
     }
 
+    fn entries(&self) -> usize {
+        Preconditioner::entries(self)
+    }
+
+    fn bytes(&self) -> usize {
+        Preconditioner::bytes(self)
+    }
+
     fn split_sweeps(&self) -> Option<&dyn SplitSweeps<S, A>> {
         Preconditioner::split_sweeps(self)
     }
@@ -483,6 +503,14 @@ impl<S: Space, A: ?Sized> Preconditioner<S, A> for DynPreconditioner<S, A> {
 
     fn release(&mut self) {
         self.inner.release();
+    }
+
+    fn entries(&self) -> usize {
+        self.inner.entries()
+    }
+
+    fn bytes(&self) -> usize {
+        self.inner.bytes()
     }
 
     fn split_sweeps(&self) -> Option<&dyn SplitSweeps<S, A>> {

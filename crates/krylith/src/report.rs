@@ -1,5 +1,6 @@
 //! What a solve did, what it reached and why it did it that way.
 
+use crate::plan::SolvePlan;
 use crate::space::TeamStatistics;
 use serde::Serialize;
 use thiserror::Error;
@@ -96,6 +97,8 @@ pub struct Report {
     pub preconditioner: String,
     /// Why these were taken.
     pub choice: String,
+    /// The plan that was followed: facts, choices, typed reasons, fallbacks.
+    pub plan: SolvePlan,
     /// Threads of the team.
     pub threads: usize,
     /// Why the team has that many, and how many of them ran the operations of the solve.

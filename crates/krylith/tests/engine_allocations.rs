@@ -102,7 +102,7 @@ fn prepared(layout: Order) {
     let a = "jump3d:40".parse::<Problem>().unwrap().generate().unwrap();
     let (b, mut x) = (vec![1.0; a.nrows()], vec![0.0; a.nrows()]);
     let solver =
-        Solver::new().threads(2).layout(layout).preconditioner(PrecondSpec::Ic(0)).method(Method::Cg);
+        Solver::new().threads(2).layout(layout).preconditioner(PrecondSpec::ic(0)).method(Method::Cg);
     // The first one also starts threads.
     drop(solver.prepare(&a).unwrap());
     let before = LIVE.load(Ordering::Relaxed);

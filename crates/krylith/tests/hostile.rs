@@ -155,7 +155,7 @@ fn an_answer_is_finite_even_where_the_residual_does_not_see_it() {
     let a = Csr::from_triplets(2, 2, &[0, 1], &[0, 0], &[1.0, -1.0]).unwrap();
     let b = [5.22297378753383e-201, -1e-200];
     let mut x = vec![5.895391476622172e-15, -2.375236434348182e7];
-    let solver = Solver::new().method(Method::BiCgStab).preconditioner(PrecondSpec::Jacobi);
+    let solver = Solver::new().method(Method::BiCgStab).preconditioner(PrecondSpec::jacobi());
     solver.rtol(1e-2).max_iterations(300).solve_from(&a, &b, &mut x, &mut ()).unwrap();
     assert!(x.iter().all(|x| x.is_finite()), "{x:?}");
 }
@@ -325,7 +325,7 @@ fn a_singular_system_without_an_answer_is_called_that() {
     for method in [Method::Auto, Method::Minres, Method::Cg, Method::BiCgStab, Method::Gmres(30)] {
         // MINRES with M = I minimises the residual that is measured here
         let minres = method == Method::Minres;
-        let preconditioner = if minres { PrecondSpec::None } else { PrecondSpec::Auto };
+        let preconditioner = if minres { PrecondSpec::none() } else { PrecondSpec::auto() };
         let solver = Solver::new().method(method).preconditioner(preconditioner).max_iterations(1000);
         let solution = solver.solve(&a, &b).unwrap();
         assert_eq!(solution.report.outcome, Outcome::Singular, "{method}");
@@ -350,7 +350,7 @@ fn a_null_space_that_is_not_constant_is_found_in_the_residual() {
         }
     }
     let b: Vec<f64> = (0..n).map(|i| 1.0 + (i as f64).sin()).collect();
-    let minres = Solver::new().method(Method::Minres).preconditioner(PrecondSpec::None);
+    let minres = Solver::new().method(Method::Minres).preconditioner(PrecondSpec::none());
     let report = minres.clone().solve(&a, &b).unwrap().report;
     assert_eq!(
         report.outcome,
@@ -479,7 +479,7 @@ fn the_best_iterate_is_given_back_not_the_last() {
                 (Layout::Rows, Ordering::Natural),
                 (Layout::Auto, Ordering::Rcm),
             ] {
-                let solver = Solver::new().method(method).preconditioner(PrecondSpec::Ilu(0)).layout(layout);
+                let solver = Solver::new().method(method).preconditioner(PrecondSpec::ilu(0)).layout(layout);
                 let solution = solver.reorder(ordering).max_iterations(400).solve(&a, &b).unwrap();
                 let report = solution.report;
                 let least = report.history.iter().copied().fold(f64::INFINITY, f64::min);
@@ -514,7 +514,7 @@ fn a_restart_is_limited_and_counted() {
         assert!(report.bytes < 10_000, "{}", report.bytes);
     }
     let a = "poisson3d:20".parse::<krylith::gallery::Problem>().unwrap().generate().unwrap();
-    let gmres = |restart| Solver::new().method(Method::Gmres(restart)).preconditioner(PrecondSpec::None);
+    let gmres = |restart| Solver::new().method(Method::Gmres(restart)).preconditioner(PrecondSpec::none());
     let error = gmres(10_000_000).max_memory(100_000_000).prepare(&a).err().unwrap();
     assert!(
         matches!(error, SolveError::Setup(SetupError::MemoryLimit { predicted, limit: 100_000_000 })
@@ -560,11 +560,11 @@ fn options_that_make_no_sense_are_refused() {
     for bad in [f64::NAN, -1e-8, f64::INFINITY, f64::NEG_INFINITY] {
         assert!(refused(Solver::new().rtol(bad)), "{bad}");
         assert!(refused(Solver::new().atol(bad)), "{bad}");
-        assert!(refused(Solver::new().preconditioner(PrecondSpec::Ict(bad))), "{bad}");
-        assert!(refused(Solver::new().preconditioner(PrecondSpec::Mic(0, bad))), "{bad}");
+        assert!(refused(Solver::new().preconditioner(PrecondSpec::ict(bad))), "{bad}");
+        assert!(refused(Solver::new().preconditioner(PrecondSpec::mic(0, bad))), "{bad}");
         for (keep, tau) in [(FillRule::Mean(3), bad), (FillRule::Factor(bad), 0.1)] {
             let threshold = Threshold { keep, tau, pivoting: false };
-            assert!(refused(Solver::new().preconditioner(PrecondSpec::Ilut(threshold))), "{bad}");
+            assert!(refused(Solver::new().preconditioner(PrecondSpec::ilut(threshold))), "{bad}");
         }
     }
     let solver = Solver::new().matching(MatchingMode::Off).rtol(0.0).atol(1e-9);

@@ -28,7 +28,7 @@ fn block_sizes_are_one_to_eight() {
     let a = problem("poisson2d:12");
     for kind in [BlockKind::Jacobi, BlockKind::Ic0, BlockKind::Ilu0, BlockKind::Dic, BlockKind::Dilu] {
         for size in [0, 9, 1 << 33, usize::MAX] {
-            let solver = Solver::new().preconditioner(PrecondSpec::Block(kind, Some(size))).threads(1);
+            let solver = Solver::new().preconditioner(PrecondSpec::block(kind, Some(size))).threads(1);
             let error = solver.solve(&a, &[1.0; 144]).map(|_| ()).unwrap_err();
             assert!(matches!(error, SolveError::Option { .. }), "{kind:?} {size}: {error}");
         }

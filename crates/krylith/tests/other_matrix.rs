@@ -94,7 +94,7 @@ const GRID_AND_SLICES: [(Layout, &str); 2] =
 fn a_symmetric_factor_of_a_sparsified_matrix() {
     let a = problem("jump3d:14");
     let from = sparsified(&a, 1);
-    for kind in [PrecondSpec::Ic(0), PrecondSpec::Mic(0, 0.9), PrecondSpec::Dic] {
+    for kind in [PrecondSpec::ic(0), PrecondSpec::mic(0, 0.9), PrecondSpec::dic()] {
         let solver = Solver::new().method(Method::Cg).preconditioner(kind);
         same_everywhere(&solver, &a, &from, &GRID_AND_SLICES);
         same_everywhere(&solver.precision(Precision::Mixed), &a, &from, &GRID_AND_SLICES);
@@ -105,7 +105,7 @@ fn a_symmetric_factor_of_a_sparsified_matrix() {
 fn an_unsymmetric_factor_of_a_sparsified_matrix() {
     let a = problem("convection3d:14");
     let from = sparsified(&a, 1);
-    for kind in [PrecondSpec::Ilu(0), PrecondSpec::Dilu] {
+    for kind in [PrecondSpec::ilu(0), PrecondSpec::dilu()] {
         let solver = Solver::new().method(Method::Gmres(100)).preconditioner(kind);
         same_everywhere(&solver, &a, &from, &GRID_AND_SLICES);
     }
@@ -116,7 +116,7 @@ fn an_unsymmetric_factor_of_a_sparsified_matrix() {
 fn a_factor_with_more_entries_than_a() {
     let full = problem("jump3d:14");
     let a = sparsified(&full, 1);
-    let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::Ic(0));
+    let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::ic(0));
     let (_, by_rows) = solve(&solver.clone().layout(Layout::Rows), &a, &full);
     for (layout, name) in GRID_AND_SLICES {
         let (_, report) = solve(&solver.clone().layout(layout), &a, &full);
@@ -130,22 +130,22 @@ fn a_factor_with_more_entries_than_a() {
 fn fill_on_a_sparsified_matrix_in_slices() {
     let a = problem("jump3d:14");
     let from = sparsified(&a, 1);
-    let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::Ic(1));
+    let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::ic(1));
     let (_, by_rows) = solve(&solver.clone().layout(Layout::Rows), &a, &from);
     let (_, report) = solve(&solver.clone().layout(Layout::Slices), &a, &from);
     assert!(report.iterations.abs_diff(by_rows.iterations) <= 1, "{}", report.iterations);
-    assert!(by_rows.iterations < solve(&solver.preconditioner(PrecondSpec::Ic(0)), &a, &from).1.iterations);
+    assert!(by_rows.iterations < solve(&solver.preconditioner(PrecondSpec::ic(0)), &a, &from).1.iterations);
 }
 
 #[test]
 fn blocks_of_a_sparsified_matrix() {
     let a = in_pairs(&problem("jump3d:9"));
     let from = sparsified(&a, 2);
-    for (scalar, block) in [(PrecondSpec::Ic(0), BlockKind::Ic0), (PrecondSpec::Ilu(0), BlockKind::Ilu0)] {
+    for (scalar, block) in [(PrecondSpec::ic(0), BlockKind::Ic0), (PrecondSpec::ilu(0), BlockKind::Ilu0)] {
         let solver = Solver::new().method(Method::Cg);
         let (_, by_rows) = solve(&solver.clone().preconditioner(scalar).layout(Layout::Rows), &a, &from);
         assert!(by_rows.iterations < 100);
-        let solver = solver.layout(Layout::Slices).preconditioner(PrecondSpec::Block(block, Some(2)));
+        let solver = solver.layout(Layout::Slices).preconditioner(PrecondSpec::block(block, Some(2)));
         let (x, report) = solve(&solver.clone().threads(1), &a, &from);
         assert!(report.layout.contains("dense blocks of 2 x 2"), "{}", report.layout);
         assert!(report.iterations.abs_diff(by_rows.iterations) <= 1, "{}", report.iterations);
@@ -158,7 +158,7 @@ fn blocks_of_a_sparsified_matrix() {
 fn both_matrices_are_reordered() {
     let a = problem("jump3d:14");
     let from = sparsified(&a, 1);
-    let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::Ic(0)).reorder(Ordering::Rcm);
+    let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::ic(0)).reorder(Ordering::Rcm);
     let (_, report) = solve(&solver.clone().layout(Layout::Rows), &a, &from);
     assert!(report.ordering.contains("rcm"), "{}", report.ordering);
     let (_, in_slices) = solve(&solver, &a, &from);
@@ -171,7 +171,7 @@ fn values_of_both_change() {
     let (mut a, b) = (problem("jump3d:14"), vec![1.0; 14 * 14 * 14]);
     let mut from = sparsified(&a, 1);
     for layout in [Layout::Auto, Layout::Slices, Layout::Rows] {
-        let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::Ic(0)).layout(layout);
+        let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::ic(0)).layout(layout);
         let mut prepared = solver.prepare_with(&a, &from).unwrap();
         let mut x = vec![0.0; b.len()];
         let first = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();

@@ -7,7 +7,7 @@ use krylith::observe::{Direction, Iteration, Observer};
 use krylith::operator::{DynPreconditioner, LinearOperator, Preconditioner, Recipe};
 use krylith::placement::{Order, Placed, Placement, Storage};
 use krylith::precond::IncompleteFactor;
-use krylith::setup::{Attempt, Built, LayoutBuilder, SetupContext, SetupRecorder, SetupSummary};
+use krylith::setup::{Attempt, Built, LayoutBuilder, Prospect, SetupContext, SetupRecorder, SetupSummary};
 use krylith::solver::{Layout, Method, PrecondSpec};
 use krylith::space::Threads;
 use krylith::transform::Ordering;
@@ -138,6 +138,19 @@ impl Preconditioner<Space, Backwards> for Factor {
 struct InReverse;
 
 impl LayoutBuilder<Space> for InReverse {
+    fn name(&self) -> &'static str {
+        "reverse"
+    }
+
+    fn predict(
+        &self,
+        _: &SetupContext<'_, Space>,
+        _: PrecondSpec,
+        _: &mut SetupRecorder,
+    ) -> Result<Prospect, SolveError> {
+        Ok(Prospect::Takes { layout: "rows in reverse".into(), bytes: None })
+    }
+
     fn build(
         &self,
         setup: &SetupContext<'_, Space>,
@@ -215,7 +228,7 @@ fn everything_else_comes_with_it() {
     let mut bad = a.clone();
     let k = bad.pattern().find(200, 200).unwrap();
     bad.values_mut()[k] = -1.0;
-    let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::Ic(0)).reorder(Ordering::Rcm);
+    let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::ic(0)).reorder(Ordering::Rcm);
     let mut prepared = solver.prepare_on(Threads::new(1), LAYOUTS, &a, &a).unwrap();
     let report = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
     report.require_converged().unwrap();
@@ -255,7 +268,7 @@ fn directions_are_seen_in_the_order_of_a() {
     let plain = problem("poisson3d:20");
     let mut small = plain.clone();
     small.values_mut().iter_mut().for_each(|v| *v *= 1e-150);
-    let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::Ic(0)).threads(2);
+    let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::ic(0)).threads(2);
     let cases = [
         (&plain, solver.clone(), "structured"),
         (&plain, solver.clone().layout(Layout::Slices), "slices"),

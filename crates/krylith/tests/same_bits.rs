@@ -9,12 +9,12 @@ use krylith::{Csr, Solver, io};
 use std::path::PathBuf;
 
 const CASES: [(&str, Method, PrecondSpec); 6] = [
-    ("spd/1138_bus", Method::Cg, PrecondSpec::Ic(0)),
-    ("spd/bcsstk16", Method::Cg, PrecondSpec::Ic(0)),
-    ("spd/nos5", Method::Cg, PrecondSpec::Ic(0)),
-    ("general/add32", Method::BiCgStab, PrecondSpec::Ilu(0)),
-    ("general/orsirr_1", Method::Gmres(30), PrecondSpec::Ilu(0)),
-    ("general/sherman5", Method::Gmres(30), PrecondSpec::Ilu(0)),
+    ("spd/1138_bus", Method::Cg, PrecondSpec::ic(0)),
+    ("spd/bcsstk16", Method::Cg, PrecondSpec::ic(0)),
+    ("spd/nos5", Method::Cg, PrecondSpec::ic(0)),
+    ("general/add32", Method::BiCgStab, PrecondSpec::ilu(0)),
+    ("general/orsirr_1", Method::Gmres(30), PrecondSpec::ilu(0)),
+    ("general/sherman5", Method::Gmres(30), PrecondSpec::ilu(0)),
 ];
 
 const SCHEDULES: [Schedule; 2] = [Schedule::Levels, Schedule::PointToPoint];

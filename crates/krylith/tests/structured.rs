@@ -76,7 +76,7 @@ fn the_same_bits_on_any_number_of_threads() {
 fn residuals_are_those_of_the_usual_way() {
     for name in ["poisson2d:150x64", "poisson3d:32", "jump3d:24"] {
         let a = problem(name);
-        let solver = Solver::new().threads(2).method(Method::Cg).preconditioner(PrecondSpec::Ic(0));
+        let solver = Solver::new().threads(2).method(Method::Cg).preconditioner(PrecondSpec::ic(0));
         let (x, on_grid) = solve(&solver, &a);
         assert!(on_grid.layout.contains("Eisenstat"), "{}", on_grid.layout);
         let (expected, rows) = solve(&solver.layout(Layout::Rows), &a);
@@ -121,7 +121,7 @@ fn bad_pivots_are_shifted() {
         let place = a.pattern().find(i, i).unwrap();
         a.values_mut()[place] = 1.0;
     }
-    let solver = Solver::new().threads(2).method(Method::Gmres(50)).preconditioner(PrecondSpec::Ic(0));
+    let solver = Solver::new().threads(2).method(Method::Gmres(50)).preconditioner(PrecondSpec::ic(0));
     let reports = [Layout::Auto, Layout::Slices].map(|layout| {
         let report = solver.clone().layout(layout).max_iterations(50).solve(&a, &right_hand_side(a.nrows()));
         report.unwrap().report
@@ -197,7 +197,7 @@ fn a_stale_factor_serves_a_scaled_matrix() {
 fn another_pattern_is_refused() {
     let a = problem("convection3d:24");
     let b = right_hand_side(a.nrows());
-    let mut prepared = Solver::new().threads(2).preconditioner(PrecondSpec::Ilu(0)).prepare(&a).unwrap();
+    let mut prepared = Solver::new().threads(2).preconditioner(PrecondSpec::ilu(0)).prepare(&a).unwrap();
     let mut x = vec![0.0; a.nrows()];
     // One entry less, and another size.
     let holey = Csr::from_rows(

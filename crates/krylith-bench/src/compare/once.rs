@@ -109,16 +109,13 @@ fn kernels(a: &Csr<f64>, preconditioner: PrecondSpec, threads: usize) -> Result<
     let (b, mut y) = (right_hand_side(a), space.zeros(&a.nrows())?);
     keep("dot", least_seconds(|| space.dot(&b, &y).map(black_box))?);
     keep("axpy", least_seconds(|| space.axpby(1e-9, &b, 1.0, &mut y))?);
-    match preconditioner {
-        PrecondSpec::None => {
-            keep("spmv", application(a, &space, &b, &mut y)?);
-        }
-        other => {
-            let recipe =
-                other.incomplete().ok_or_else(|| format!("the kernels of {other} are not measured"))?;
-            incomplete(&recipe, &space, a, &mut keep)?;
-        }
+    if preconditioner.is_none() {
+        keep("spmv", application(a, &space, &b, &mut y)?);
+        return Ok(figures);
     }
+    let recipe = preconditioner.incomplete();
+    let recipe = recipe.ok_or_else(|| format!("the kernels of {preconditioner} are not measured"))?;
+    incomplete(&recipe, &space, a, &mut keep)?;
     Ok(figures)
 }
 
@@ -212,7 +209,7 @@ mod tests {
             threads: 2,
         };
         let mut line = Line::default();
-        let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::Ic(0));
+        let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::ic(0));
         for b in [right_hand_side(&a), Rhs::Random.vector(&a)] {
             solve(&a, &b, solver.clone(), &options, &mut line).unwrap();
             assert_eq!(line.shortfall(1e-7), None);
@@ -223,9 +220,9 @@ mod tests {
     #[test]
     fn all_kernels_are_measured() {
         let a = "poisson2d:10".parse::<Problem>().unwrap().generate().unwrap();
-        let figures = kernels(&a, PrecondSpec::Ilu(0), 1).unwrap();
+        let figures = kernels(&a, PrecondSpec::ilu(0), 1).unwrap();
         let names: Vec<&str> = figures.keys().map(String::as_str).collect();
         assert_eq!(names, ["analyze", "apply", "axpy", "dot", "factor", "spmv"]);
-        assert!(kernels(&a, PrecondSpec::Jacobi, 1).is_err());
+        assert!(kernels(&a, PrecondSpec::jacobi(), 1).is_err());
     }
 }

@@ -193,7 +193,7 @@ fn check_names(findings: &mut Findings, system: &System, report: &Report) {
         words.contains(&found.as_str()) || diagonal
     };
     let explained = report.recovery.iter().any(|step| explains(&step.action));
-    let known = found.parse::<PrecondSpec>().is_ok_and(|found| found != PrecondSpec::Auto);
+    let known = found.parse::<PrecondSpec>().is_ok_and(|found| found != PrecondSpec::auto());
     let same = asked == *found || (asked == "auto" && known);
     let words = (!same && !explained).then(|| {
         format!("asked for {asked}, the report has {found} and explains it by {:?}", report.recovery)
@@ -408,11 +408,11 @@ mod tests {
         system.preparation = Preparation::None;
         system.calls = vec![Call::Solve { matrix: Which::A, rhs: 0, fresh: true }];
         let options = &mut system.options;
-        (options.preconditioner, options.method) = (PrecondSpec::Jacobi, Method::Cg);
+        (options.preconditioner, options.method) = (PrecondSpec::jacobi(), Method::Cg);
         (options.rtol, options.atol, options.max_iterations) = (1e-8, 0.0, 10);
         (options.recover, options.stop_at, options.threads) = (true, None, vec![1]);
         options.solver =
-            Solver::new().method(Method::Cg).preconditioner(PrecondSpec::Jacobi).max_iterations(10);
+            Solver::new().method(Method::Cg).preconditioner(PrecondSpec::jacobi()).max_iterations(10);
         system
     }
 

@@ -1,13 +1,13 @@
 //! Which pairs of values of two axes have come up together.
 
-use super::axes::{AXES, Available, Choice, excluded, missing};
+use super::axes::{AXES, Available, COUNT, Choice, excluded, missing};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Pairs of values, each of two different axes.
 pub struct Coverage {
     /// Where the values of an axis begin.
-    first: [usize; AXES.len()],
+    first: [usize; COUNT],
     values: usize,
     seen: Vec<bool>,
     available: Available,
@@ -26,7 +26,7 @@ pub struct Counts {
 
 impl Coverage {
     pub fn new(available: Available) -> Self {
-        let (mut first, mut values) = ([0; AXES.len()], 0);
+        let (mut first, mut values) = ([0; COUNT], 0);
         for (k, axis) in AXES.iter().enumerate() {
             first[k] = values;
             values += axis.values.len();

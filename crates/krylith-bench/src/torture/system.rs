@@ -290,7 +290,14 @@ fn preconditioner(name: &str, large: bool, rng: &mut Rng) -> Result<PrecondSpec,
     let block = (1 + rng.below(8)).to_string();
     let name = name
         .replace("FACTOR", rng.pick(&["1", "1.5", "3", "10"]))
-        .replace("OMEGA", rng.pick(&["0", "0.5", "0.95", "1"]))
+        .replace(
+            "OMEGA",
+            rng.pick(if name.starts_with("ssor") {
+                &["0.01", "0.5", "1.5", "1.99"]
+            } else {
+                &["0", "0.5", "0.95", "1"]
+            }),
+        )
         .replace("TOL", rng.pick(tolerances))
         .replace('K', rng.pick(levels))
         .replace('P', rng.pick(&["0", "1", "2", "5", "20", "1000"]))

@@ -11,7 +11,7 @@
 
 use super::dense::{Blocks, Breakdown, Inverses, invert_definite, invert_general};
 use crate::matrix::Pattern;
-use crate::precond::form::{self, Form, Update};
+use crate::precond::form::{self, Form};
 use crate::simd::{BlockRow, dispatch};
 use std::ops::Range;
 
@@ -365,7 +365,7 @@ unsafe fn eliminate_ic_with<L: BlockRow, const B: usize>(
     let (columns, start) = (f.lower.row(i), f.lower.row_ptr()[i]);
     let w = |k: usize| f.l.wrapping_add((start + k) * B * B);
     let given = f.a.values.wrapping_add(f.a.pattern.row_ptr()[i] * B * B);
-    let diagonal_only = f.form.update == Update::Diagonal;
+    let diagonal_only = f.form.keeps_triangles();
     for k in 0..columns.len() {
         let row = columns[k] as usize;
         let subtracted = if diagonal_only { 0..0 } else { f.lower.row_range(row) };
@@ -411,7 +411,7 @@ unsafe fn eliminate_ilu_with<L: BlockRow, const B: usize>(
     let (l_columns, u_columns) = (f.lower.row(i), f.upper.row(i));
     let l = f.l.wrapping_add(f.lower.row_ptr()[i] * B * B);
     let u = f.u.wrapping_add(f.upper.row_ptr()[i] * B * B);
-    let diagonal_only = f.form.update == Update::Diagonal;
+    let diagonal_only = f.form.keeps_triangles();
     let given = f.a.values.wrapping_add(f.a.pattern.row_ptr()[i] * B * B);
     // SAFETY: the places of row i are this caller's; the rows of its lower pattern are finished.
     unsafe {

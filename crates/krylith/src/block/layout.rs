@@ -6,14 +6,16 @@
 use super::{
     BlockKind, BlockMatrix, BlockPreconditioner, BlockRecipe, count_blocks, full_block, natural_block,
 };
-use crate::choice::{Layout, Precision, PrecondSpec};
+use crate::choice::{Layout, Precision};
 use crate::engine::{Matrices, PlacedEngine};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::Pattern;
 use crate::operator::DynPreconditioner;
 use crate::placement::{AsGiven, Storage};
-use crate::precond::{Kind, require_symmetric};
-use crate::setup::{Attempt, Built, LayoutBuilder, SetupContext, SetupRecorder, SetupSummary};
+use crate::precond::PrecondSpec;
+use crate::precond::registry::Construction;
+use crate::precond::{Form, Incomplete, Kind, require_symmetric};
+use crate::setup::{Attempt, Built, LayoutBuilder, Prospect, SetupContext, SetupRecorder, SetupSummary};
 use crate::space::Threads;
 
 type Context<'a> = SetupContext<'a, Threads<f64>>;
@@ -33,6 +35,33 @@ impl LayoutBuilder<Threads<f64>> for InBlocks {
             None => Ok(Attempt::Refused("there are no full blocks".into())),
         }
     }
+
+    fn name(&self) -> &'static str {
+        "blocks"
+    }
+
+    fn predict(
+        &self,
+        setup: &Context<'_>,
+        kind: PrecondSpec,
+        recorder: &mut SetupRecorder,
+    ) -> Result<Prospect, SolveError> {
+        let Some((block, size)) = recorder.analyzing(|| blocks(setup, kind))? else {
+            return Ok(Prospect::Refuses("there are no full blocks".into()));
+        };
+        let bytes = Some(predicted_bytes(setup, block, size) as u64 + setup.vector_bytes());
+        Ok(Prospect::Takes { layout: describe(size), bytes })
+    }
+}
+
+fn describe(size: usize) -> String {
+    format!("dense blocks of {size} x {size}, rows as given")
+}
+
+/// Bytes of the matrices in blocks and of the factor.
+fn predicted_bytes(setup: &Context<'_>, block: BlockKind, size: usize) -> usize {
+    let other = setup.other_matrix().map_or(0, |a| matrix_bytes(a.pattern(), size));
+    (block_bytes(setup.source.pattern(), block, size) + other) as usize
 }
 
 /// The blocks to take, if any. Those that were asked for by name, of size 1 included; or those of a scalar factor that is the
@@ -40,28 +69,26 @@ impl LayoutBuilder<Threads<f64>> for InBlocks {
 fn blocks(setup: &Context<'_>, kind: PrecondSpec) -> Result<Option<(BlockKind, usize)>, SetupError> {
     let is_matrix = setup.a.is_some();
     let pattern = setup.source.pattern();
-    let scalar = match kind {
-        PrecondSpec::Block(kind, size) if is_matrix => {
+    let scalar = match kind.construct() {
+        Construction::Blocks(kind, size) if is_matrix => {
             if kind.form().is_some_and(|form| form.kind == Kind::Cholesky) {
                 require_symmetric(pattern)?;
             }
             return Ok(Some((kind, size.unwrap_or_else(|| natural_block(pattern).size))));
         }
-        PrecondSpec::Block(..) => {
+        Construction::Blocks(..) => {
             let what = "blocks for an A that is not a matrix";
             return Err(BackendError::Unsupported { what }.into());
         }
-        PrecondSpec::Ic(0) => BlockKind::Ic0,
-        PrecondSpec::Ilu(0) => BlockKind::Ilu0,
+        Construction::Incomplete(Incomplete { form: Form::CHOLESKY, level: 0, .. }) => BlockKind::Ic0,
+        Construction::Incomplete(Incomplete { form: Form::LU, level: 0, .. }) => BlockKind::Ilu0,
         _ => return Ok(None),
     };
     let plain = setup.options.layout != Layout::Rows && setup.options.precision == Precision::F64;
     if !plain || !is_matrix {
         return Ok(None);
     }
-    let other = |size: usize| setup.other_matrix().map_or(0, |a| matrix_bytes(a.pattern(), size));
-    let fits =
-        |&size: &usize| setup.has_room_for((block_bytes(pattern, scalar, size) + other(size)) as usize);
+    let fits = |&size: &usize| setup.has_room_for(predicted_bytes(setup, scalar, size));
     Ok(full_block(pattern).filter(fits).map(|size| (scalar, size)))
 }
 
@@ -74,8 +101,7 @@ fn build(
 ) -> Result<Attempt<Threads<f64>>, SolveError> {
     let SetupContext { space, options, method, source, .. } = *setup;
     let other = setup.other_matrix();
-    let predicted = (block_bytes(source.pattern(), block, size)
-        + other.map_or(0, |a| matrix_bytes(a.pattern(), size))) as usize;
+    let predicted = predicted_bytes(setup, block, size);
     setup.require_within_limit(predicted)?;
     let recipe = BlockRecipe { schedule: options.schedule, ..BlockRecipe::new(block) };
     let (matrices, mut m) = recorder.analyzing(|| {
@@ -93,7 +119,7 @@ fn build(
         bytes: m.bytes(),
         shift,
         schedule: Some(m.schedule(space.threads())),
-        layout: format!("dense blocks of {size} x {size}, rows as given"),
+        layout: describe(size),
         ordering: String::new(),
         predicted: predicted + vectors,
         held: matrices.bytes(Storage::bytes) + m.bytes() + vectors,

@@ -1,12 +1,16 @@
 //! Systems by rows as they are given: every preconditioner that is not in blocks, for any A.
 
-use super::{Form, Incomplete, IncompleteFactor, IncompleteSymbolic, Jacobi, Kind, require_symmetric};
-use crate::choice::{Precision, PrecondSpec};
+use super::registry::{AnyRecipe, Construction};
+use super::{Form, Incomplete, IncompleteFactor, IncompleteSymbolic, Kind, require_symmetric};
+use crate::choice::Precision;
 use crate::error::SolveError;
-use crate::operator::{DynPreconditioner, Recipe, Symbolic};
+use crate::matrix::Pattern;
+use crate::operator::{DynPreconditioner, Preconditioner};
+use crate::precond::PrecondSpec;
 use crate::scalar::Real;
 use crate::setup::{
-    Attempt, Built, LARGEST_F32, LayoutBuilder, Memory, OneFactor, SetupContext, SetupRecorder, SetupSummary,
+    Attempt, Built, LARGEST_F32, LayoutBuilder, Memory, OneFactor, Prospect, SetupContext, SetupRecorder,
+    SetupSummary,
 };
 use crate::space::Threads;
 
@@ -22,20 +26,72 @@ impl LayoutBuilder<Threads<f64>> for ByRows {
         kind: PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<Attempt<Threads<f64>>, SolveError> {
-        if let Some(threshold) = kind.threshold() {
-            let triangles = match setup.triangles.take() {
-                Some(found) => found,
-                None => threshold.triangles(setup, kind, None, recorder)?,
-            };
-            return by_threshold(setup, kind, triangles, recorder);
-        }
-        match (setup.recipe(kind), kind) {
-            (Some(recipe), _) if setup.narrow => incomplete::<f32>(setup, &recipe, kind, recorder),
-            (Some(recipe), _) => incomplete::<f64>(setup, &recipe, kind, recorder),
-            (None, PrecondSpec::Jacobi) => jacobi(setup, kind, recorder),
-            (None, _) => Ok(Attempt::Refused("this preconditioner has no form by rows".into())),
+        match kind.construct() {
+            Construction::Threshold(threshold) => {
+                let triangles = match setup.triangles.take() {
+                    Some(found) => found,
+                    None => threshold.triangles(setup, kind, None, recorder)?,
+                };
+                by_threshold(setup, kind, triangles, recorder)
+            }
+            Construction::Incomplete(recipe) => {
+                let recipe = setup.limited(recipe);
+                match setup.narrow {
+                    true => incomplete::<f32>(setup, &recipe, kind, recorder),
+                    false => incomplete::<f64>(setup, &recipe, kind, recorder),
+                }
+            }
+            Construction::Recipe(recipe) => by_recipe(setup, &*recipe, kind, recorder),
+            Construction::Own => match setup.own {
+                Some(own) => by_recipe(setup, &*own.recipe, kind, recorder),
+                None => Ok(Attempt::Refused("the solver has no recipe of the caller's".into())),
+            },
+            Construction::Chosen | Construction::Nothing | Construction::Blocks(..) => {
+                Ok(Attempt::Refused("this preconditioner has no form by rows".into()))
+            }
         }
     }
+
+    fn name(&self) -> &'static str {
+        "rows"
+    }
+
+    fn predict(
+        &self,
+        setup: &Context<'_>,
+        kind: PrecondSpec,
+        recorder: &mut SetupRecorder,
+    ) -> Result<Prospect, SolveError> {
+        Ok(match kind.construct() {
+            Construction::Incomplete(recipe) => {
+                let recipe = setup.limited(recipe);
+                let pattern = setup.filled_pattern(&recipe, recorder)?;
+                let number = if setup.narrow { size_of::<f32>() } else { size_of::<f64>() };
+                memory(setup, &recipe, &pattern, number).prospect(setup.method)
+            }
+            Construction::Threshold(_) => Prospect::Takes {
+                layout: "rows as given: the pattern follows the values".into(),
+                bytes: None,
+            },
+            Construction::Recipe(_) | Construction::Own => {
+                let entries = kind.predicted_entries(setup.source.pattern());
+                let bytes = entries.map(|entries| 8 * entries + setup.vector_bytes());
+                Prospect::Takes { layout: "rows as given".into(), bytes }
+            }
+            Construction::Chosen | Construction::Nothing | Construction::Blocks(..) => {
+                Prospect::Refuses("this preconditioner has no form by rows".into())
+            }
+        })
+    }
+}
+
+/// What an incomplete factor with numbers of this many bytes takes.
+fn memory(setup: &Context<'_>, recipe: &Incomplete, pattern: &Pattern, number: usize) -> Memory {
+    let reason = setup.refusals.borrow().last().cloned().unwrap_or_default();
+    let mut memory = Memory::by_rows(pattern, &reason, number);
+    // Sums of columns take Aᵀ and its factor besides.
+    memory.factor += if recipe.form.transposed() { memory.factor + setup.source.bytes() } else { 0 };
+    memory
 }
 
 /// A factor whose pattern followed the values.
@@ -60,11 +116,11 @@ fn frozen<S: Real>(
     recorder: &mut SetupRecorder,
 ) -> Result<Attempt<Threads<f64>>, SolveError> {
     let (threads, schedule) = (setup.space.threads(), setup.options.schedule);
-    let form = if kind.is_symmetric() { Form::CHOLESKY } else { Form::LU };
+    let form = if kind.info().symmetric { Form::CHOLESKY } else { Form::LU };
     let pattern = setup.source.pattern();
     let mut f = recorder
         .analyzing(|| IncompleteFactor::<f64, S>::frozen(form, pattern, triangles, threads, schedule))?;
-    crate::operator::Preconditioner::set_shift(&mut f, shift);
+    f.set_shift(shift);
     Ok(built(setup, kind, f, shift, "rows as given: the pattern follows the values".into(), None))
 }
 
@@ -85,11 +141,8 @@ fn incomplete<S: Real>(
         .analyzing(|| IncompleteSymbolic::on(recipe.form, source.pattern(), &pattern, threads, schedule))?;
     let mut f: IncompleteFactor<f64, S> = symbolic.allocate();
     let shift = recorder.factor_with(space, (options.recover, kind), source, &mut f)?;
-    let reason = setup.refusals.borrow().last().cloned().unwrap_or_default();
-    let memory = Memory::by_rows(&pattern, &reason, size_of::<S>());
-    // Sums of columns take Aᵀ and its factor besides.
-    let twice = if recipe.form.transposed() { memory.factor + source.bytes() } else { 0 };
-    Ok(built(setup, kind, f, shift, memory.layout, Some(memory.factor + twice)))
+    let memory = memory(setup, recipe, &pattern, size_of::<S>());
+    Ok(built(setup, kind, f, shift, memory.layout, Some(memory.factor)))
 }
 
 /// By rows with this factor; `predicted` bytes of it if they were known before.
@@ -112,28 +165,33 @@ fn built<S: Real>(
     Attempt::Built(Built::InOrder(DynPreconditioner::new(f)), summary)
 }
 
-/// The diagonal.
-fn jacobi(
+/// A preconditioner by any recipe.
+fn by_recipe(
     setup: &Context<'_>,
+    recipe: &dyn AnyRecipe,
     kind: PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<Attempt<Threads<f64>>, SolveError> {
     let SetupContext { space, source, method, .. } = *setup;
-    let robust = recorder.robust;
-    let symbolic = recorder.analyzing(|| Jacobi { robust }.analyze(space, source))?;
-    let f = recorder.factoring(|| symbolic.factor(space, source))?;
-    let (n, bytes) = (source.nrows(), f.bytes());
+    let mut made = None;
+    recorder.factor(space, (false, kind), 0.0, |_| {
+        made = Some(recipe.build(space, source)?);
+        Ok(())
+    })?;
+    let m = made.expect("the attempt worked");
+    let (n, bytes) = (source.nrows(), m.bytes());
     let vectors = (method.workspace_bytes(n) as usize).saturating_add(16 * n);
+    let predicted = kind.predicted_entries(source.pattern()).map_or(bytes, |entries| 8 * entries as usize);
     let summary = SetupSummary {
         kind,
-        nnz: n,
+        nnz: m.entries(),
         bytes,
         shift: 0.0,
         schedule: None,
         layout: "rows as given".into(),
         ordering: String::new(),
-        predicted: 8 * n + vectors,
+        predicted: predicted + vectors,
         held: bytes + vectors,
     };
-    Ok(Attempt::Built(Built::InOrder(DynPreconditioner::new(f)), summary))
+    Ok(Attempt::Built(Built::InOrder(m), summary))
 }

@@ -11,7 +11,7 @@
 //!   dᵢ = wᵢ − ω Σ (what fell outside of the pattern);  uᵢⱼ = wⱼ / dᵢ for j > i
 //!
 //! U is scaled by D, unlike in the usual (I + L)(D U): both triangles then have a unit diagonal and one code applies all
-//! factors. Where only diagonals are updated, wₖ and wⱼ stay A's. Entries of A outside of the pattern count as fallen outside.
+//! factors. Where only diagonals are updated, wₖ and wⱼ stay A's; where nothing is, dᵢ is aᵢᵢ times a number. Entries of A outside of the pattern count as fallen outside.
 //! Where L and U are stored narrower than the numbers are computed, a row is rounded whenever an entry of it is stored, that is
 //! after every row subtracted from it; pivots are summed in `f64`.
 //!
@@ -19,7 +19,7 @@
 //! Systems, 2nd ed., algorithms 10.4 and 10.7.
 #![allow(unsafe_code)]
 
-use super::form::{self, Form, Update};
+use super::form::{self, Form};
 use super::pivot::FirstBadPivot;
 use crate::disjoint::DisjointSlice;
 use crate::matrix::{Csr, Pattern};
@@ -119,7 +119,7 @@ impl<T: Real, S: Real> Rows<'_, T, S> {
     /// The rows of the lower pattern are finished and visible to this thread.
     unsafe fn cholesky(&self, i: usize, w: &mut [S], begun: &Begun) -> f64 {
         let columns = self.lower.row(i);
-        for k in 0..if self.form.update == Update::Diagonal { 0 } else { w.len() } {
+        for k in 0..if self.form.keeps_triangles() { 0 } else { w.len() } {
             let row = columns[k] as usize;
             // SAFETY: row k of the lower pattern is finished.
             let finished = unsafe { self.l.get_shared(self.lower.row_range(row)) };
@@ -142,14 +142,14 @@ impl<T: Real, S: Real> Rows<'_, T, S> {
             pivot -= wide(*w) * l;
             *w = S::from_f64(l);
         }
-        pivot
+        self.form.kept_diagonal().map_or(pivot, |share| share * begun.pivot)
     }
 
     /// # Safety
     /// The rows of the lower pattern are finished and visible to this thread.
     unsafe fn lu(&self, i: usize, l: &mut [S], u: &mut [S], begun: &Begun) -> f64 {
         let (l_columns, u_columns) = (self.lower.row(i), self.upper.row(i));
-        let diagonal_only = self.form.update == Update::Diagonal;
+        let diagonal_only = self.form.keeps_triangles();
         let (mut pivot, mut outside) = (begun.pivot, begun.outside);
         for k in 0..l.len() {
             let row = l_columns[k] as usize;
@@ -176,7 +176,10 @@ impl<T: Real, S: Real> Rows<'_, T, S> {
             }
             l[k] = S::from_f64(w * inverse);
         }
-        pivot - self.form.omega() * outside
+        match self.form.kept_diagonal() {
+            Some(share) => share * begun.pivot,
+            None => pivot - self.form.omega() * outside,
+        }
     }
 }
 

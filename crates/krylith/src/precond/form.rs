@@ -37,6 +37,11 @@ pub enum Update {
     /// Nothing but the diagonal is updated, so that L D and D U are the triangles of A. Reference: Pommerell & Fichtner 1994,
     /// doi:10.1137/0915032.
     Diagonal,
+    /// Nothing is updated: L D and D U are the triangles of A, and D is its diagonal times a number.
+    Keep {
+        /// What the diagonal of A is multiplied by.
+        diagonal: f64,
+    },
 }
 
 /// A factor to be computed on a pattern.
@@ -59,6 +64,19 @@ impl Form {
         match self.update {
             Update::Modified { omega, .. } => omega,
             _ => 0.0,
+        }
+    }
+
+    /// L D and D U are the triangles of A.
+    pub(crate) fn keeps_triangles(self) -> bool {
+        matches!(self.update, Update::Diagonal | Update::Keep { .. })
+    }
+
+    /// Where nothing is updated: what the diagonal of A is multiplied by to give D.
+    pub(crate) fn kept_diagonal(self) -> Option<f64> {
+        match self.update {
+            Update::Keep { diagonal } => Some(diagonal),
+            _ => None,
         }
     }
 

@@ -81,11 +81,12 @@ impl<T: Scalar> Preconditioner<Threads<T>, Csr<T>> for JacobiFactor<T> {
         }
         Ok(())
     }
-}
 
-impl<T> JacobiFactor<T> {
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
+    fn entries(&self) -> usize {
+        self.inverse.len()
+    }
+
+    fn bytes(&self) -> usize {
         size_of_val(self.inverse.as_slice()) + size_of_val(&self.symbolic.places[..])
     }
 }

@@ -12,6 +12,7 @@ mod incomplete;
 mod jacobi;
 mod ldu;
 mod pivot;
+pub mod registry;
 pub mod threshold;
 
 pub(crate) use by_rows::ByRows;
@@ -21,6 +22,7 @@ pub use form::{Form, Kind, PreservedSums, Update};
 pub use incomplete::{Incomplete, IncompleteFactor, IncompleteSymbolic};
 pub use jacobi::{Jacobi, JacobiFactor, JacobiSymbolic};
 pub(crate) use pivot::FirstBadPivot;
+pub use registry::PrecondSpec;
 
 use crate::error::SetupError;
 use crate::matrix::Pattern;

@@ -1,10 +1,12 @@
 //! What a layout needs to know, and how much memory it may take.
 
 use super::{SetupRecorder, available_memory};
-use crate::choice::{Layout, Method, Precision, PrecondSpec};
+use crate::choice::{Layout, Method, Precision};
 use crate::engine::SolverSpace;
 use crate::error::SetupError;
 use crate::matrix::{Csr, Pattern};
+use crate::precond::PrecondSpec;
+use crate::precond::registry::OwnRecipe;
 use crate::precond::threshold::Triangles;
 use crate::precond::{Incomplete, Kind, bytes_by_rows, require_symmetric};
 use crate::report::Recovery;
@@ -54,6 +56,8 @@ pub struct SetupContext<'a, S: SolverSpace> {
     pub source: &'a Csr<f64>,
     /// The method that will run.
     pub method: Method,
+    /// The recipe of the caller's, if the preconditioner is to be made by one.
+    pub(crate) own: Option<&'a OwnRecipe>,
     /// The power of two that brings the source into range.
     pub(crate) scale: f64,
     /// Bytes that are taken already, besides A and vectors.
@@ -84,6 +88,7 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
             a,
             source,
             method,
+            own: None,
             scale,
             reserved: 0,
             narrow: false,
@@ -102,8 +107,12 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
 
     /// How an incomplete factor with levels of fill is made, if that is what the name means.
     pub(crate) fn recipe(&self, kind: PrecondSpec) -> Option<Incomplete> {
-        let recipe = kind.incomplete()?;
-        Some(Incomplete { schedule: self.options.schedule, max_bytes: Some(self.limit()), ..recipe })
+        kind.incomplete().map(|recipe| self.limited(recipe))
+    }
+
+    /// A recipe with the schedule and the limit of memory of this set-up.
+    pub(crate) fn limited(&self, recipe: Incomplete) -> Incomplete {
+        Incomplete { schedule: self.options.schedule, max_bytes: Some(self.limit()), ..recipe }
     }
 
     /// The pattern of an incomplete factor, found once for all layouts. That the source of a Cholesky factor has a symmetric pattern

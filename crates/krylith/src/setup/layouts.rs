@@ -1,11 +1,12 @@
 //! The layouts of a space, tried one after the other.
 
 use super::{Attempt, Built, LayoutBuilder, SetupContext, SetupRecorder, SetupSummary};
-use crate::choice::{Method, PrecondSpec};
+use crate::choice::Method;
 use crate::engine::SolverSpace;
 use crate::error::{BackendError, SolveError};
 use crate::matrix::Csr;
 use crate::operator::{DynPreconditioner, Identity};
+use crate::precond::PrecondSpec;
 
 /// The first layout that takes the system, with rows and columns as they are.
 pub(crate) fn in_layouts<S: SolverSpace>(
@@ -14,7 +15,7 @@ pub(crate) fn in_layouts<S: SolverSpace>(
     kind: PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<(Built<S>, SetupSummary), SolveError> {
-    if kind == PrecondSpec::None {
+    if kind.is_none() {
         let (m, summary) = no_preconditioner(setup.space, setup.layout, setup.method);
         return Ok((Built::InOrder(m), summary));
     }
@@ -38,7 +39,7 @@ pub(crate) fn no_preconditioner<S: SolverSpace>(
     let n = space.len(&layout);
     let bytes = (method.workspace_bytes(n) as usize).saturating_add(16 * n);
     let summary = SetupSummary {
-        kind: PrecondSpec::None,
+        kind: PrecondSpec::none(),
         nnz: 0,
         bytes: 0,
         shift: 0.0,
@@ -73,7 +74,7 @@ mod tests {
             max_memory: None,
         };
         let setup = SetupContext::new(options, &space, 4, Some(&a), &a, (Method::Cg, 1.0));
-        let built = in_layouts(setup, LAYOUTS, PrecondSpec::Auto, &mut SetupRecorder::default());
+        let built = in_layouts(setup, LAYOUTS, PrecondSpec::auto(), &mut SetupRecorder::default());
         assert!(matches!(built.err(), Some(SolveError::Backend(BackendError::Unsupported { .. }))));
     }
 }

@@ -1,5 +1,6 @@
 //! How much memory a solve with an incomplete factor will take, predicted from the pattern before anything is allocated.
 
+use super::Prospect;
 use crate::choice::Method;
 use crate::matrix::Pattern;
 use crate::precond::bytes_by_rows;
@@ -80,6 +81,12 @@ impl Memory {
             rows: n,
             positions: None,
         }
+    }
+
+    /// What a layout would do that takes this much.
+    pub(crate) fn prospect(self, method: Method) -> Prospect {
+        let bytes = (self.copy + self.factor) as u64 + self.vectors(method) as u64;
+        Prospect::Takes { layout: self.layout, bytes: Some(bytes) }
     }
 
     /// What the method stores, a copy of b and the recomputed residual; b and x reordered if rows are.

@@ -19,11 +19,11 @@ pub use memory::Memory;
 pub use recorder::SetupRecorder;
 pub(crate) use recorder::agree;
 
-use crate::choice::PrecondSpec;
 use crate::engine::{Engine, SolverSpace};
 use crate::error::SolveError;
 use crate::matrix::Csr;
 use crate::operator::DynPreconditioner;
+use crate::precond::PrecondSpec;
 
 /// The preconditioner's size and schedule and the order of rows, for the report.
 #[derive(Debug, Clone)]
@@ -64,8 +64,32 @@ pub enum Attempt<S: SolverSpace> {
     Refused(String),
 }
 
+/// What a layout would do with a system.
+pub enum Prospect {
+    /// It would take it.
+    Takes {
+        /// How.
+        layout: String,
+        /// Bytes of everything that a solve will hold besides A, b and x, where they are known before.
+        bytes: Option<u64>,
+    },
+    /// It would not, for this reason.
+    Refuses(String),
+}
+
 /// One way to store a system on a space.
 pub trait LayoutBuilder<S: SolverSpace>: Sync {
+    /// Its name, for plans.
+    fn name(&self) -> &'static str;
+
+    /// What [`build`](Self::build) would do, without values being factored.
+    fn predict(
+        &self,
+        setup: &SetupContext<'_, S>,
+        kind: PrecondSpec,
+        recorder: &mut SetupRecorder,
+    ) -> Result<Prospect, SolveError>;
+
     /// Analyzes and factors. On a space of several processes all of them build, refuse or fail alike:
     /// [`SetupRecorder::factor`] sees to that for bad pivots. An error ends the set-up, or is recovered from by another preconditioner; a refusal leads on to the
     /// next layout.

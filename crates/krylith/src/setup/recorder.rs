@@ -1,9 +1,9 @@
 //! The time that a set-up takes, and what goes wrong on the way.
 
 use super::recover::find_shift;
-use crate::choice::PrecondSpec;
 use crate::error::{BackendError, SetupError};
 use crate::operator::Preconditioner;
+use crate::precond::PrecondSpec;
 use crate::report::{Recovery, Seconds};
 use crate::space::Space;
 use std::time::Instant;
@@ -13,8 +13,6 @@ use std::time::Instant;
 pub struct SetupRecorder {
     pub(crate) seconds: Seconds,
     pub(crate) recovery: Vec<Recovery>,
-    /// The diagonal is taken in its form that cannot fail.
-    pub(crate) robust: bool,
     /// The row of A at each place, if what is factored now is permuted.
     pub(crate) rows: Option<Vec<u32>>,
 }

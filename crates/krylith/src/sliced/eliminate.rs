@@ -7,7 +7,7 @@ use super::LANES;
 use super::kernels::{EliminationTask, FactorWriter};
 use super::order::EMPTY;
 use super::strips::{SlicedPattern, Strips};
-use crate::precond::form::{self, Update};
+use crate::precond::form;
 use crate::simd::{Access, Lanes};
 use std::ops::Range;
 
@@ -148,7 +148,7 @@ pub(super) unsafe fn eliminate_cholesky_with<L: Lanes, S: Access>(
     slices: Range<usize>,
 ) {
     let lower = &task.pattern.lower;
-    let diagonal_only = task.form.update == Update::Diagonal;
+    let diagonal_only = task.form.keeps_triangles();
     for s in slices {
         if is_hopeless(task, s) {
             continue;
@@ -187,6 +187,7 @@ pub(super) unsafe fn eliminate_cholesky_with<L: Lanes, S: Access>(
                 S::store::<L>(f.lower.add(k * LANES), l);
                 check = L::add(check, L::mul(S::load::<L>(f.lower.add(k * LANES)), L::splat(0.0)));
             }
+            pivot = kept::<L>(task, &begun, pivot);
             // What is not finite becomes a pivot that is none.
             L::store(f.diagonal.add(s * LANES), L::add(pivot, check));
             invert(task, f.diagonal, s, &begun.size);
@@ -226,6 +227,7 @@ pub(super) unsafe fn eliminate_both_with<L: Lanes, S: Access>(
             if omega != 0.0 {
                 pivot = L::sub(pivot, L::mul(L::splat(omega), outside));
             }
+            pivot = kept::<L>(task, &begun, pivot);
             for k in upper.of(s) {
                 check = L::add(check, L::mul(S::load::<L>(f.upper.add(k * LANES)), L::splat(0.0)));
             }
@@ -237,6 +239,19 @@ pub(super) unsafe fn eliminate_both_with<L: Lanes, S: Access>(
                 S::store::<L>(f.upper.add(k * LANES), u);
             }
         }
+    }
+}
+
+/// Where nothing is updated, a multiple of the diagonal of A.
+///
+/// # Safety
+/// The processor has the instructions.
+#[inline(always)]
+unsafe fn kept<L: Lanes>(task: &EliminationTask<'_>, begun: &Begun, pivot: L::Pack) -> L::Pack {
+    match task.form.kept_diagonal() {
+        // SAFETY: eight numbers are read.
+        Some(share) => unsafe { L::mul(L::splat(share), L::load(begun.pivot.as_ptr())) },
+        None => pivot,
     }
 }
 
@@ -256,7 +271,7 @@ unsafe fn subtract<L: Lanes, S: Access>(
     (mut pivot, mut outside): (L::Pack, L::Pack),
 ) -> (L::Pack, L::Pack) {
     let (lower, upper) = (&task.pattern.lower, &task.pattern.upper);
-    let diagonal_only = task.form.update == Update::Diagonal;
+    let diagonal_only = task.form.keeps_triangles();
     let modified = task.form.omega() != 0.0;
     let (mut m, mut n) = (k + 1, upper.of(s).start);
     for other in upper.of(there.slice) {

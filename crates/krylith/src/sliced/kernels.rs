@@ -250,7 +250,7 @@ mod tests {
     fn every_instruction_set_gives_the_same_bits() {
         let modified = Update::Modified { omega: 0.9, sums: PreservedSums::Rows };
         for kind in [Kind::Cholesky, Kind::Lu] {
-            for update in [Update::Drop, modified, Update::Diagonal] {
+            for update in [Update::Drop, modified, Update::Diagonal, Update::Keep { diagonal: 0.8 }] {
                 same_on_all::<f64>(Form { kind, update });
                 same_on_all::<f32>(Form { kind, update });
             }

@@ -1,14 +1,17 @@
 //! Systems in slices: incomplete factors that gain from rows by wavefront.
 
 use super::{NotSliced, Sliced, SlicedPattern, SlicedSymbolic, StorageScalar};
-use crate::choice::{Layout, PrecondSpec};
+use crate::choice::Layout;
 use crate::engine::{Matrices, PlacedEngine};
 use crate::error::{SetupError, SolveError};
 use crate::matrix::{Csr, Pattern};
 use crate::operator::DynPreconditioner;
 use crate::placement::{Placed, Storage};
+use crate::precond::PrecondSpec;
 use crate::precond::{Form, Kind, require_symmetric};
-use crate::setup::{Attempt, Built, LayoutBuilder, Memory, SetupContext, SetupRecorder, SetupSummary};
+use crate::setup::{
+    Attempt, Built, LayoutBuilder, Memory, Prospect, SetupContext, SetupRecorder, SetupSummary,
+};
 use crate::space::Threads;
 use std::sync::Arc;
 
@@ -24,13 +27,36 @@ impl LayoutBuilder<Threads<f64>> for InSlices {
         kind: PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<Attempt<Threads<f64>>, SolveError> {
-        let Some(recipe) = setup.recipe(kind) else { return Ok(Attempt::Refused("no factor".into())) };
+        let Some(recipe) = setup.recipe(kind) else {
+            return Ok(Attempt::Refused("this preconditioner has no form in slices".into()));
+        };
         let pattern = setup.filled_pattern(&recipe, recorder)?;
         match recorder.analyzing(|| Patterns::find(setup, recipe.form, &pattern))? {
             Ok(found) if setup.narrow => build::<f32>(setup, found, recipe.form, kind, recorder),
             Ok(found) => build::<f64>(setup, found, recipe.form, kind, recorder),
             Err(reason) => Ok(Attempt::Refused(reason)),
         }
+    }
+
+    fn name(&self) -> &'static str {
+        "slices"
+    }
+
+    fn predict(
+        &self,
+        setup: &Context<'_>,
+        kind: PrecondSpec,
+        recorder: &mut SetupRecorder,
+    ) -> Result<Prospect, SolveError> {
+        let Some(recipe) = setup.recipe(kind) else {
+            return Ok(Prospect::Refuses("this preconditioner has no form in slices".into()));
+        };
+        let pattern = setup.filled_pattern(&recipe, recorder)?;
+        let number = if setup.narrow { size_of::<f32>() } else { size_of::<f64>() };
+        Ok(match recorder.analyzing(|| Patterns::find(setup, recipe.form, &pattern))? {
+            Ok(found) => found.memory(number).prospect(setup.method),
+            Err(reason) => Prospect::Refuses(reason),
+        })
     }
 }
 

@@ -1,12 +1,14 @@
-//! From options and a matrix to an engine: the choice of method and preconditioner, and what follows a failure of the latter.
+//! From a plan and a matrix to an engine, and what follows a failure on the way.
 
 use super::options::Solver;
 use super::reorder::{Permutations, reordered};
-use crate::choice::{FillRule, Method, PrecondSpec, Threshold};
+use crate::choice::Method;
 use crate::engine::{Engine, InOrder, OfMatrix, SolverSpace};
-use crate::error::{BackendError, SetupError, SolveError};
-use crate::matrix::{Csr, Symmetry};
+use crate::error::{SetupError, SolveError};
+use crate::matrix::Csr;
 use crate::operator::LinearOperator;
+use crate::plan::{Failure, Remedy, SolvePlan};
+use crate::precond::PrecondSpec;
 use crate::report::Recovery;
 use crate::setup::{
     Built, LayoutBuilder, SetupContext, SetupOptions, SetupRecorder, SetupSummary, agree, in_layouts,
@@ -14,85 +16,25 @@ use crate::setup::{
 };
 
 impl Solver {
-    /// The rule of the module's head.
-    pub(super) fn choose<S: SolverSpace>(
-        &self,
-        space: &S,
-        matrix: &Csr<f64>,
-    ) -> Result<(Method, PrecondSpec, String), SolveError> {
-        // What holds for the parts of all processes.
-        let everywhere =
-            |holds: bool| Ok::<_, BackendError>(space.first((!holds).then_some((0, 0.0)))?.is_none());
-        if self.method != Method::Auto && self.preconditioner != PrecondSpec::Auto {
-            return Ok((self.method, self.preconditioner, "as asked".into()));
-        }
-        let Symmetry { symmetric, pattern, .. } = matrix.view().symmetry();
-        let (symmetric, pattern) = (everywhere(symmetric)?, everywhere(pattern)?);
-        let definite = everywhere(symmetric && has_positive_diagonal(matrix))?;
-        let reason = match (definite, symmetric, pattern) {
-            (true, _, true) => "symmetric with a positive diagonal",
-            (true, _, false) => {
-                "symmetric with a positive diagonal, but explicit zeros on one side keep IC(0) from it"
-            }
-            (false, true, _) => "symmetric, but the diagonal is not all positive",
-            (false, false, _) => "not symmetric",
-        };
-        // Without IC(0) there is ILU(0), which needs another method than conjugate gradients.
-        let method = match self.method {
-            Method::Auto if definite && (pattern || self.preconditioner != PrecondSpec::Auto) => Method::Cg,
-            Method::Auto => Method::BiCgStab,
-            asked => asked,
-        };
-        // IC(0) goes with the methods that need a positive definite M, and with a matrix that can have one.
-        let symmetric_method = matches!(method, Method::Cg | Method::Minres);
-        let preconditioner = match self.preconditioner {
-            PrecondSpec::Auto if definite && symmetric_method && pattern => PrecondSpec::Ic(0),
-            PrecondSpec::Auto if definite && symmetric_method => PrecondSpec::Jacobi,
-            PrecondSpec::Auto if symmetric_method => PrecondSpec::None,
-            PrecondSpec::Auto => PrecondSpec::Ilu(0),
-            asked => asked,
-        };
-        Ok((method, preconditioner, format!("{method} with {preconditioner}: the matrix is {reason}")))
-    }
-
-    pub(super) fn setup_options(&self) -> SetupOptions {
-        let Solver { schedule, layout, precision, recover, max_bytes, max_memory, .. } = *self;
-        SetupOptions { schedule, layout, precision, recover, max_bytes, max_memory }
+    pub(super) fn setup_options(&self, plan: &SolvePlan) -> SetupOptions {
+        let Solver { schedule, layout, precision, max_bytes, max_memory, .. } = *self;
+        SetupOptions { schedule, layout, precision, recover: plan.shifts(), max_bytes, max_memory }
     }
 
     /// `Err(Option)` for a number that no solve can work with.
     pub(super) fn validate(&self) -> Result<(), SolveError> {
         let not_negative = |name, value: f64| match value.is_finite() && value >= 0.0 {
             true => Ok(()),
-            false => Err(invalid(name, value, "a finite number from 0 on is needed")),
+            false => Err(SolveError::Option {
+                name,
+                value: value.to_string(),
+                needed: "a finite number from 0 on is needed".into(),
+            }),
         };
         not_negative("rtol", self.rtol)?;
         not_negative("atol", self.atol)?;
-        match self.preconditioner {
-            PrecondSpec::Mic(_, omega) | PrecondSpec::Milu(_, omega, _) => {
-                let fits = (0.0..=1.0).contains(&omega);
-                if fits { Ok(()) } else { Err(invalid("omega", omega, "a number from 0 to 1 is needed")) }
-            }
-            PrecondSpec::Ict(tau) => not_negative("the threshold of ict", tau),
-            PrecondSpec::Ilut(Threshold { keep, tau, .. }) => {
-                not_negative("the threshold of ilut", tau)?;
-                match keep {
-                    FillRule::Factor(factor) if !(factor.is_finite() && factor >= 1.0) => {
-                        Err(invalid("the fill factor", factor, "a finite number from 1 on is needed"))
-                    }
-                    _ => Ok(()),
-                }
-            }
-            PrecondSpec::Block(_, Some(size)) if !(1..=8).contains(&size) => {
-                Err(invalid("the block size", size as f64, "a number from 1 to 8 is needed"))
-            }
-            _ => Ok(()),
-        }
+        self.preconditioner.validate()
     }
-}
-
-fn invalid(name: &'static str, value: f64, needed: &'static str) -> SolveError {
-    SolveError::Option { name, value: value.to_string(), needed }
 }
 
 /// A system to be set up, and where.
@@ -105,46 +47,42 @@ pub(super) struct System<'a, S: SolverSpace, A> {
     /// The power of two that brings the source into range.
     pub(super) scale: f64,
     pub(super) method: Method,
+    pub(super) plan: &'a SolvePlan,
 }
 
 /// An engine and what the report says of it.
 pub(super) type SetUp<S, A> = (Box<dyn Engine<S, A>>, SetupSummary);
 
 impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> System<'_, S, A> {
-    /// Builds the preconditioner. A pivot that no shift repairs is followed by the diagonal in a form that cannot fail, fill that is
-    /// out of proportion by less of it, unless it was the caller who set the limit.
-    pub(super) fn set_up(
-        &self,
-        mut wanted: PrecondSpec,
-        recorder: &mut SetupRecorder,
-    ) -> Result<SetUp<S, A>, SolveError> {
-        let options = self.solver;
-        let unlimited = options.max_bytes.is_none() && options.max_memory.is_none();
+    /// Builds the planned preconditioner and, where that fails, what the plan has for the failure.
+    pub(super) fn set_up(&self, recorder: &mut SetupRecorder) -> Result<SetUp<S, A>, SolveError> {
+        let (mut wanted, mut tried) = (self.plan.preconditioner, Vec::new());
         loop {
             recorder.rows = None;
             let error = match self.set_up_one(wanted, recorder) {
-                Err(SolveError::Setup(error)) if options.recover => error,
-                Err(SolveError::Setup(error)) => return Err(of_the_whole(options, error).into()),
+                Err(SolveError::Setup(error)) => error,
                 done => return done,
             };
-            let (row, value, next) = match error {
-                SetupError::BadPivot { row, value } => (Some(row), Some(value), PrecondSpec::Jacobi),
-                SetupError::MissingDiagonal { row } => (Some(row), None, PrecondSpec::Jacobi),
-                SetupError::MemoryLimit { .. } if unlimited => match wanted.with_less_fill() {
-                    Some(next) => (None, None, next),
-                    None => return Err(error.into()),
-                },
-                other => return Err(of_the_whole(options, other).into()),
+            let remedy = Failure::of_setup(&error).and_then(|failure| self.plan.remedy(failure, &tried));
+            let next = match remedy {
+                Some(Remedy::Diagonal) => Some(PrecondSpec::robust_jacobi()),
+                Some(Remedy::LessFill) => wanted.weaker(),
+                _ => None,
             };
-            let action = match next {
-                PrecondSpec::Jacobi => "the diagonal, or the largest entry of a row where it has none".into(),
-                other => format!("{other} instead"),
+            let (Some(remedy), Some(next)) = (remedy, next) else {
+                return Err(of_the_whole(self.solver, error).into());
+            };
+            let action = match remedy {
+                Remedy::LessFill => format!("{next} instead"),
+                other => other.to_string(),
+            };
+            let (row, value) = match error {
+                SetupError::BadPivot { row, value } => (Some(row), Some(value)),
+                SetupError::MissingDiagonal { row } => (Some(row), None),
+                _ => (None, None),
             };
             recorder.recovery.push(Recovery { failed: format!("{wanted}: {error}"), row, value, action });
-            if next == PrecondSpec::Jacobi && recorder.robust {
-                return Err(error.into());
-            }
-            recorder.robust |= next == PrecondSpec::Jacobi;
+            tried.push(remedy);
             wanted = next;
         }
     }
@@ -155,9 +93,10 @@ impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> System<'_, S
         kind: PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<SetUp<S, A>, SolveError> {
-        let System { solver, space, layouts, a, source, scale, method } = *self;
-        let (options, own) = (solver.setup_options(), a.matrix());
-        let setup = SetupContext::new(options, space, a.domain(), own, source, (method, scale));
+        let System { solver, space, layouts, a, source, scale, method, plan } = *self;
+        let (options, own) = (solver.setup_options(plan), a.matrix());
+        let mut setup = SetupContext::new(options, space, a.domain(), own, source, (method, scale));
+        setup.own = solver.own.as_ref();
         agree(space, setup.require_room(kind))?;
         if let Some((engine, summary)) = set_up_permuted(solver, &setup, layouts, kind, recorder)? {
             return Ok((Box::new(OfMatrix(engine)), summary));
@@ -201,9 +140,4 @@ fn of_the_whole(options: &Solver, error: SetupError) -> SetupError {
         }
         (other, ..) => other,
     }
-}
-
-fn has_positive_diagonal(a: &Csr<f64>) -> bool {
-    use rayon::prelude::*;
-    (0..a.nrows()).into_par_iter().with_min_len(1 << 12).all(|i| a.get(i, i) > 0.0)
 }

@@ -22,12 +22,14 @@
 mod build;
 mod certify;
 mod options;
+mod plan;
 mod prepared;
 mod reorder;
 mod threads;
 
-pub use crate::choice::{
-    FillRule, Layout, MatchingMode, Method, Precision, PrecondSpec, Threshold, UnknownName,
+pub use crate::choice::{Layout, MatchingMode, Method, Precision};
+pub use crate::precond::registry::{
+    FillRule, NameError, Parameter, PrecondInfo, PrecondSpec, Suits, Threshold, Value, preconditioners,
 };
 pub use crate::setup::{Memory, available_memory};
 pub use options::Solver;

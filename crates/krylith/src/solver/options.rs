@@ -1,14 +1,25 @@
 //! The options of a solve.
 
-use crate::choice::{Layout, MatchingMode, Method, Precision, PrecondSpec};
+use crate::choice::{Layout, MatchingMode, Method, Precision};
+use crate::engine::DefaultSpace;
+use crate::matrix::Csr;
+use crate::operator::{Preconditioner, Recipe, Symbolic};
+use crate::plan::Fallback;
+use crate::precond::PrecondSpec;
+use crate::precond::registry::OwnRecipe;
 use crate::schedule::Schedule;
 use crate::transform::Ordering;
+use std::any::Any;
+use std::sync::Arc;
 
 /// Options of a solve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Solver {
     pub(super) method: Method,
     pub(super) preconditioner: PrecondSpec,
+    pub(super) own: Option<OwnRecipe>,
+    /// The fallbacks of a plan that was given.
+    pub(super) planned: Option<Vec<Fallback>>,
     pub(super) schedule: Schedule,
     pub(super) layout: Layout,
     pub(super) precision: Precision,
@@ -28,7 +39,9 @@ impl Default for Solver {
     fn default() -> Self {
         Solver {
             method: Method::Auto,
-            preconditioner: PrecondSpec::Auto,
+            preconditioner: PrecondSpec::auto(),
+            own: None,
+            planned: None,
             schedule: Schedule::Auto,
             layout: Layout::Auto,
             precision: Precision::F64,
@@ -58,9 +71,22 @@ impl Solver {
         self
     }
 
-    /// The preconditioner.
+    /// The preconditioner; by default the one that [`PrecondSpec::auto`] chooses.
     pub fn preconditioner(mut self, preconditioner: PrecondSpec) -> Self {
         self.preconditioner = preconditioner;
+        self
+    }
+
+    /// A preconditioner of the caller's own, made from the matrix by rows; the name is for the report. It is analyzed, factored,
+    /// refactored, reordered and certified as every other.
+    pub fn own_preconditioner<R>(mut self, name: &'static str, recipe: R) -> Self
+    where
+        R: Recipe<DefaultSpace, Csr<f64>> + Send + Sync + 'static,
+        <R::Symbolic as Symbolic<DefaultSpace, Csr<f64>>>::Factor:
+            Preconditioner<DefaultSpace, Csr<f64>, Scratch: Any + Send> + Send + Sync + 'static,
+    {
+        self.preconditioner = PrecondSpec::own(name);
+        self.own = Some(OwnRecipe { name, recipe: Arc::new(recipe) });
         self
     }
 

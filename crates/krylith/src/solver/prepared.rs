@@ -3,13 +3,15 @@
 use super::build::{SetUp, System, set_up_permuted, without};
 use super::certify::{Certifier, Ended, Verdict, is_zero, sizes_of};
 use super::options::Solver;
-use crate::choice::{Method, PrecondSpec};
+use crate::choice::Method;
 use crate::engine::{DefaultSpace, Engine, OfMatrix, Run, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::Start;
 use crate::matrix::{Csr, Pattern, SeenValues, exact_scale, sizes_of_matrix};
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
+use crate::plan::{Failure, Remedy, SolvePlan};
+use crate::precond::PrecondSpec;
 use crate::report::{Outcome, Recovery, Report, Seconds};
 use crate::setup::{LayoutBuilder, SetupContext, SetupRecorder, SetupSummary, agree};
 use crate::space::require_same;
@@ -39,7 +41,7 @@ pub struct Prepared<A: LinearOperator<S>, S: SolverSpace = DefaultSpace> {
     method: Method,
     engine: Box<dyn Engine<S, A>>,
     summary: SetupSummary,
-    choice: String,
+    plan: SolvePlan,
     recovery: Vec<Recovery>,
     seconds: Seconds,
     /// What was factored, if A is the matrix that was.
@@ -86,12 +88,13 @@ impl Solver {
         let started = Instant::now();
         let mut scale = 1.0;
         agree(&space, exact_scale(space.host(), matrix).map(|found| scale = found))?;
-        let (method, wanted, choice) = self.choose(&space, matrix)?;
-        let method = method.limited(space.total(&a.domain()), self.max_iterations);
+        let plan = self.plan_for(&space, matrix)?;
+        let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
         let mut recorder = SetupRecorder::default();
         recorder.seconds.analyze = started.elapsed().as_secs_f64();
-        let system = System { solver: self, space: &space, layouts, a, source: matrix, scale, method };
-        let (engine, summary) = system.set_up(wanted, &mut recorder)?;
+        let system =
+            System { solver: self, space: &space, layouts, a, source: matrix, scale, method, plan: &plan };
+        let (engine, summary) = system.set_up(&mut recorder)?;
         let same = a.matrix().is_some_and(|a| std::ptr::eq(a, matrix) || a == matrix);
         Ok(Prepared {
             factored: same.then(|| Factored::new(&space, matrix)),
@@ -105,7 +108,7 @@ impl Solver {
             method,
             engine,
             summary,
-            choice,
+            plan,
             recovery: recorder.recovery,
             seconds: recorder.seconds,
         })
@@ -152,15 +155,16 @@ impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> Prepared<A, 
         agree(&*self.space, exact_scale(self.space.host(), matrix).map(|found| scale = found))?;
         if self.factored.is_some() && scale != 1.0 && !self.engine.is_scaled() {
             // Values that left the range since the preparation: everything is prepared anew, on the scaled matrix.
-            let Prepared { options, space, layouts, method, layout, .. } = self;
-            let setup = SetupContext::new(
-                options.setup_options(),
+            let Prepared { options, space, layouts, method, layout, plan, .. } = self;
+            let mut setup = SetupContext::new(
+                options.setup_options(plan),
                 &**space,
                 layout.clone(),
                 Some(matrix),
                 matrix,
                 (*method, scale),
             );
+            setup.own = options.own.as_ref();
             let built = set_up_permuted(options, &setup, layouts, self.summary.kind, recorder);
             let built = built.map_err(|error| match error {
                 SolveError::Setup(error) => error,
@@ -173,7 +177,7 @@ impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> Prepared<A, 
         }
         let (engine, space) = (&mut self.engine, &*self.space);
         let attempt = |shift| engine.refactor(space, matrix, shift);
-        let recover = self.options.recover && self.summary.kind.can_shift();
+        let recover = self.plan.shifts() && self.summary.kind.info().can_shift;
         recorder.factor(space, (recover, self.summary.kind), self.summary.shift, attempt)
     }
 
@@ -244,53 +248,43 @@ impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> Prepared<A, 
             if ended.outcome != Outcome::Converged && take_best(&**engine, &*space, x, start, certifier)? {
                 ended = Ended { outcome: Outcome::Converged, what: "met" };
             }
-            let next = self.successor(a, stage, &ended);
+            let next = self.next_method(stage, &ended);
             let Some(next) = next.filter(|_| certifier.iterations() < self.options.max_iterations) else {
                 let outcome = certifier.classify(&ended)?;
                 return Ok((outcome, certifier.backward_error()));
             };
             let failed = format!("{}: {}", stage.method, ended.what);
-            recovery.push(Recovery { failed, row: None, value: None, action: next.describe() });
+            recovery.push(Recovery { failed, row: None, value: None, action: next.to_string() });
             self.enter(a, next, stage)?;
         }
     }
 
-    /// What `auto` goes on with.
-    fn successor(&self, a: &A, stage: &Stage<S, A>, ended: &Ended) -> Option<Next> {
-        use Outcome::{Breakdown, Diverged, IndefiniteOperator, IndefinitePreconditioner, NotFinite};
-        if self.options.method != Method::Auto || stage.method != self.method {
-            return None;
-        }
-        let gmres = Method::Gmres(30).limited(self.space.total(&self.layout), self.options.max_iterations);
-        match (stage.method, ended.outcome) {
-            (Method::Cg, IndefiniteOperator | IndefinitePreconditioner | NotFinite | Diverged) => {
-                Some(Next { method: Method::Minres, instead: Some(PrecondSpec::None) })
-            }
-            // A factor that gave numbers that are not finite at once is of no use to another method.
-            (Method::BiCgStab, NotFinite) => Some(Next {
-                method: gmres,
-                instead: Some(a.matrix().map_or(PrecondSpec::None, |_| PrecondSpec::Jacobi)),
-            }),
-            (Method::BiCgStab, Breakdown | Diverged) => Some(Next { method: gmres, instead: None }),
-            _ => None,
-        }
+    /// What the plan goes on with after the planned method has failed.
+    fn next_method(&self, stage: &Stage<S, A>, ended: &Ended) -> Option<Remedy> {
+        let first = stage.method == self.method && stage.engine.is_none();
+        let failure = Failure::of_method(ended.outcome).filter(|_| first)?;
+        self.plan.remedy(failure, &[])
     }
 
     /// Prepares the next run: another method on the prepared factor, or an engine for this solve alone.
-    fn enter(&mut self, a: &A, next: Next, stage: &mut Stage<S, A>) -> Result<(), SolveError> {
-        let Prepared { options, space, layouts, .. } = self;
-        stage.method = next.method;
-        let Some(kind) = next.instead else {
-            return self.engine.use_method(space, a, next.method);
+    fn enter(&mut self, a: &A, next: Remedy, stage: &mut Stage<S, A>) -> Result<(), SolveError> {
+        let Remedy::Method { method, preconditioner } = next else { return Ok(()) };
+        let Prepared { options, space, layouts, plan, layout, .. } = self;
+        stage.method = method.limited(space.total(layout), options.max_iterations);
+        let Some(kind) = preconditioner else {
+            return self.engine.use_method(space, a, stage.method);
         };
-        let mut recorder = SetupRecorder { robust: true, ..SetupRecorder::default() };
+        // What comes after a failure must not fail.
+        let kind = if kind == PrecondSpec::jacobi() { PrecondSpec::robust_jacobi() } else { kind };
+        let mut recorder = SetupRecorder::default();
         stage.engine = Some(match a.matrix() {
             Some(source) => {
-                let (scale, method) = (exact_scale(space.host(), source)?, next.method);
-                let system = System { solver: options, space: &**space, layouts, a, source, scale, method };
+                let (scale, method) = (exact_scale(space.host(), source)?, stage.method);
+                let system =
+                    System { solver: options, space: &**space, layouts, a, source, scale, method, plan };
                 system.set_up_one(kind, &mut recorder)?
             }
-            None => without(&**space, a, next.method)?,
+            None => without(&**space, a, stage.method)?,
         });
         Ok(())
     }
@@ -299,7 +293,7 @@ impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> Prepared<A, 
         if self.broken {
             return Err(SolveError::StaleFactor);
         }
-        if self.summary.kind == PrecondSpec::None || self.options.allow_stale {
+        if self.summary.kind.is_none() || self.options.allow_stale {
             return Ok(());
         }
         match (&self.factored, a.matrix()) {
@@ -342,7 +336,8 @@ impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> Prepared<A, 
             outcome,
             solver: stage.method.to_string(),
             preconditioner: summary.kind.to_string(),
-            choice: self.choice.clone(),
+            choice: self.plan.to_string(),
+            plan: self.plan.clone(),
             threads: self.space.host().threads(),
             team: self.space.host().statistics(),
             iterations: certifier.iterations(),
@@ -362,21 +357,6 @@ impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> Prepared<A, 
             schedule: summary.schedule.clone(),
             recovery,
             seconds,
-        }
-    }
-}
-
-/// A method that takes over from one that failed, and what preconditions it instead of the prepared factor.
-struct Next {
-    method: Method,
-    instead: Option<PrecondSpec>,
-}
-
-impl Next {
-    fn describe(&self) -> String {
-        match self.instead {
-            Some(kind) => format!("{} with {kind}", self.method),
-            None => format!("{} with the same preconditioner", self.method),
         }
     }
 }

@@ -4,11 +4,12 @@
 //! factor on a given pattern does not depend on them.
 
 use super::options::Solver;
-use crate::choice::{MatchingMode, Method, PrecondSpec};
+use crate::choice::{MatchingMode, Method};
 use crate::engine::{Matrices, PermutedMatrix, Reordered, Reordering, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::{Csr, Permutation, exact_scale};
-use crate::precond::threshold::Scale;
+use crate::precond::PrecondSpec;
+use crate::precond::threshold::{ByThreshold, Scale};
 use crate::report::Recovery;
 use crate::setup::{Built, LayoutBuilder, SetupContext, SetupRecorder, SetupSummary, in_layouts};
 use crate::transform::{Matching, MatchingError, Ordering, OrderingError, order};
@@ -34,8 +35,8 @@ impl Permutations {
     ) -> Result<Option<Self>, SolveError> {
         let Some(a) = setup.a else { return Ok(None) };
         let source = setup.source;
-        let pivots = matches!(kind, PrecondSpec::Ilut(threshold) if threshold.pivoting);
-        let matches = kind != PrecondSpec::None && wants_matching(solver, setup, kind);
+        let pivots = kind.threshold().is_some_and(ByThreshold::exchanges_columns);
+        let matches = !kind.is_none() && wants_matching(solver, setup, kind);
         let power = match std::ptr::eq(a, source) {
             true => setup.scale,
             false => exact_scale(setup.space.host(), a)?,
@@ -67,7 +68,7 @@ impl Permutations {
 }
 
 fn wants_matching<S: SolverSpace>(solver: &Solver, setup: &SetupContext<'_, S>, kind: PrecondSpec) -> bool {
-    let symmetric = kind.is_symmetric() || matches!(setup.method, Method::Cg | Method::Minres);
+    let symmetric = kind.info().symmetric || matches!(setup.method, Method::Cg | Method::Minres);
     match solver.matching {
         MatchingMode::Off => false,
         _ if symmetric => false,
@@ -149,32 +150,24 @@ pub(super) fn reordered<S: SolverSpace>(
     recorder: &mut SetupRecorder,
 ) -> Result<(Reordered<S>, SetupSummary), SolveError> {
     let SetupContext { options, space, method, source, .. } = *setup;
-    let n = source.nrows();
-    let other = setup.other_matrix();
-    // Copies of the matrices; vectors, numbers on their way and permutations.
-    let copies = PermutedMatrix::predict(source) + other.map_or(0, PermutedMatrix::predict);
-    let extra = copies + 16 * n + 16 * n + 16 * n;
+    let extra = bytes(setup);
     let mut outer = SetupContext::new(options, space, setup.layout.clone(), setup.a, source, (method, 1.0));
     outer.reserved = extra as u64;
     outer.require_room(kind)?;
-    let permute = |found: &Permutations| {
-        let permuted = |a: &Csr<f64>| PermutedMatrix::new(space.host(), a, &found.rows, &found.columns);
-        Ok::<_, SetupError>(Matrices::new(permuted(source)?, other.map(permuted).transpose()?))
-    };
-    let mut matrices = recorder.analyzing(|| permute(&found))?;
+    let mut matrices = found.permute(setup, recorder)?;
     recorder.rows = Some(found.rows.old().to_vec());
     let mut triangles = None;
     if let Some(threshold) = kind.threshold() {
-        let inner = inner(setup, &matrices, extra);
+        let inner = found.inner(setup, &matrices);
         let factor = threshold.triangles(&inner, kind, Some(&found.scale), recorder)?;
         if let Some(q) = &factor.0.columns {
             found.exchange(q)?;
             found.words.push("columns exchanged for larger pivots".into());
-            matrices = recorder.analyzing(|| permute(&found))?;
+            matrices = found.permute(setup, recorder)?;
         }
         triangles = Some(factor);
     }
-    let inner = inner(setup, &matrices, extra);
+    let inner = found.inner(setup, &matrices);
     inner.triangles.set(triangles);
     let (built, mut summary) = in_layouts(inner, layouts, kind, recorder)?;
     let engine = match built {
@@ -190,15 +183,39 @@ pub(super) fn reordered<S: SolverSpace>(
     Ok((Reordered::new(space, reordering, matrices, engine)?, summary))
 }
 
-/// The permuted system, to be set up.
-fn inner<'a, S: SolverSpace>(
-    setup: &SetupContext<'a, S>,
-    matrices: &'a Matrices<PermutedMatrix>,
-    reserved: usize,
-) -> SetupContext<'a, S> {
-    let (a, source) = (&matrices.a.matrix, &matrices.source().matrix);
-    let SetupContext { options, space, method, .. } = *setup;
-    let mut inner = SetupContext::new(options, space, setup.layout.clone(), Some(a), source, (method, 1.0));
-    inner.reserved = reserved as u64;
-    inner
+/// Bytes that a permuted system takes besides: copies of the matrices; vectors, numbers on their way and permutations.
+fn bytes<S: SolverSpace>(setup: &SetupContext<'_, S>) -> usize {
+    let n = setup.source.nrows();
+    let copies =
+        PermutedMatrix::predict(setup.source) + setup.other_matrix().map_or(0, PermutedMatrix::predict);
+    copies + 16 * n + 16 * n + 16 * n
+}
+
+impl Permutations {
+    /// The permuted matrices.
+    pub(super) fn permute<S: SolverSpace>(
+        &self,
+        setup: &SetupContext<'_, S>,
+        recorder: &mut SetupRecorder,
+    ) -> Result<Matrices<PermutedMatrix>, SetupError> {
+        let permuted = |a: &Csr<f64>| PermutedMatrix::new(setup.space.host(), a, &self.rows, &self.columns);
+        recorder.analyzing(|| {
+            Ok(Matrices::new(permuted(setup.source)?, setup.other_matrix().map(permuted).transpose()?))
+        })
+    }
+
+    /// The permuted system, to be set up.
+    pub(super) fn inner<'a, S: SolverSpace>(
+        &self,
+        setup: &SetupContext<'a, S>,
+        matrices: &'a Matrices<PermutedMatrix>,
+    ) -> SetupContext<'a, S> {
+        let (a, source) = (&matrices.a.matrix, &matrices.source().matrix);
+        let SetupContext { options, space, method, .. } = *setup;
+        let mut inner =
+            SetupContext::new(options, space, setup.layout.clone(), Some(a), source, (method, 1.0));
+        inner.reserved = bytes(setup) as u64;
+        inner.own = setup.own;
+        inner
+    }
 }

@@ -9,6 +9,7 @@ use crate::error::SolveError;
 use crate::matrix::Csr;
 use crate::observe::Observer;
 use crate::operator::{DynPreconditioner, LinearOperator};
+use crate::plan::SolvePlan;
 use crate::precond::ByRows;
 use crate::report::Report;
 use crate::setup::LayoutBuilder;
@@ -65,6 +66,13 @@ impl Solver {
         observer: &mut impl Observer<f64>,
     ) -> Result<Report, SolveError> {
         self.prepare(a)?.solve(a, b, x, observer)
+    }
+
+    /// What a solve of this matrix will do, and why. It analyzes, and factors nothing.
+    pub fn plan(&self, a: &Csr<f64>) -> Result<SolvePlan, SolveError> {
+        let threads = self.threads.unwrap_or_else(cores);
+        let space = Threads::for_rows(threads, a.nrows());
+        self.plan_on(&space, LAYOUTS, a.nrows(), a)
     }
 
     /// Analyzes and factors A, and allocates what solving needs.

@@ -44,6 +44,7 @@ impl Steps {
         let mut lists = vec![Vec::new(); centre];
         for step in stencil.eliminations() {
             let target = match step.target {
+                _ if matches!(update, Update::Keep { .. }) => continue,
                 Some(t) if t == centre => Target::Centre,
                 Some(_) if update == Update::Diagonal => continue,
                 Some(t) if t < centre => Target::Lower(t),
@@ -333,6 +334,14 @@ unsafe fn begin<L: Lanes, C: Source, E: Source, const D: usize>(
             }
             if task.shift != 0.0 {
                 centre[r][r] = L::load(diagonal.as_ptr());
+            }
+        }
+    }
+    if let Some(share) = task.form.kept_diagonal() {
+        for c in 0..D {
+            for r in 0..D {
+                // SAFETY: the processor has the instructions.
+                centre[c][r] = unsafe { L::mul(L::splat(share), centre[c][r]) };
             }
         }
     }

@@ -2,17 +2,21 @@
 //!
 //! Taken wherever the matrix is that of a grid and the factor one that `structured` has: the preconditioner is the same as by rows,
 //! up to rounding. Several unknowns a point need whole blocks, where scalar IC(0) and ILU(0) and those of blocks are one; a block
-//! factor asked for by name takes them as they are. Scalar DIC and DILU are not those of blocks, and left to slices and rows.
+//! factor asked for by name takes them as they are. Scalar DIC, DILU and SSOR are not those of blocks, and left to slices and rows.
 
 use super::{StencilFactor, StencilMatrix, StencilSymbolic, Structure};
-use crate::choice::{Layout, PrecondSpec};
+use crate::choice::Layout;
 use crate::engine::{Matrices, PlacedEngine};
 use crate::error::{SetupError, SolveError};
 use crate::matrix::Pattern;
 use crate::operator::DynPreconditioner;
 use crate::placement::{Placed, Storage};
-use crate::precond::{Form, Kind, Update, is_symmetric, require_diagonal};
-use crate::setup::{Attempt, Built, LayoutBuilder, Memory, SetupContext, SetupRecorder, SetupSummary};
+use crate::precond::PrecondSpec;
+use crate::precond::registry::Construction;
+use crate::precond::{Form, Kind, is_symmetric, require_diagonal};
+use crate::setup::{
+    Attempt, Built, LayoutBuilder, Memory, Prospect, SetupContext, SetupRecorder, SetupSummary,
+};
 use crate::simd::StorageScalar;
 use crate::space::Threads;
 use std::sync::Arc;
@@ -36,24 +40,47 @@ impl LayoutBuilder<Threads<f64>> for OnGrid {
         recorder: &mut SetupRecorder,
     ) -> Result<Attempt<Threads<f64>>, SolveError> {
         match recorder.analyzing(|| find(setup, kind)) {
-            Some(found) if setup.narrow => build::<f32>(setup, found, kind, recorder),
-            Some(found) => build::<f64>(setup, found, kind, recorder),
-            None => Ok(Attempt::Refused(
-                "the matrix is not that of a grid, or the factor has no place there".into(),
-            )),
+            Ok(found) if setup.narrow => build::<f32>(setup, found, kind, recorder),
+            Ok(found) => build::<f64>(setup, found, kind, recorder),
+            Err(reason) => Ok(Attempt::Refused(reason)),
         }
+    }
+
+    fn name(&self) -> &'static str {
+        "grid"
+    }
+
+    fn predict(
+        &self,
+        setup: &Context<'_>,
+        kind: PrecondSpec,
+        recorder: &mut SetupRecorder,
+    ) -> Result<Prospect, SolveError> {
+        let found = match recorder.analyzing(|| find(setup, kind)) {
+            Ok(found) => found,
+            Err(reason) => return Ok(Prospect::Refuses(reason)),
+        };
+        let memory = if setup.narrow { found.memory::<f32>()? } else { found.memory::<f64>()? };
+        Ok(memory.prospect(setup.method))
     }
 }
 
 /// The grid in the matrix, if there is one and this preconditioner can be had there.
-fn find(setup: &Context<'_>, kind: PrecondSpec) -> Option<GridCandidate> {
-    if setup.options.layout != Layout::Auto || setup.a.is_none() {
-        return None;
+fn find(setup: &Context<'_>, kind: PrecondSpec) -> Result<GridCandidate, String> {
+    if setup.options.layout != Layout::Auto {
+        return Err("as asked".into());
     }
-    let wanted = Wanted { narrow: setup.narrow, ..Wanted::of(kind)? };
+    if setup.a.is_none() {
+        return Err("A is not a matrix".into());
+    }
+    let wanted = Wanted::of(kind).ok_or("this preconditioner has no form on grids")?;
+    let wanted = Wanted { narrow: setup.narrow, ..wanted };
     let other = setup.other_matrix().map(|a| &**a.pattern());
     let found = GridCandidate::find(setup.source.pattern(), other, wanted)?;
-    setup.has_room_for(found.bytes()).then_some(found)
+    match setup.has_room_for(found.bytes()) {
+        true => Ok(found),
+        false => Err("a copy of A on the grid would exceed the limit of memory".into()),
+    }
 }
 
 /// A factor that is to be had on a grid.
@@ -68,12 +95,10 @@ struct Wanted {
 
 impl Wanted {
     fn of(kind: PrecondSpec) -> Option<Self> {
-        let (form, level, blocks) = match kind {
-            PrecondSpec::Block(block, size) => (block.form()?, 0, Some(size)),
-            _ => {
-                let recipe = kind.incomplete()?;
-                (recipe.form, recipe.level, None)
-            }
+        let (form, level, blocks) = match kind.construct() {
+            Construction::Blocks(block, size) => (block.form()?, 0, Some(size)),
+            Construction::Incomplete(recipe) => (recipe.form, recipe.level, None),
+            _ => return None,
         };
         Some(Wanted { form, level, blocks, narrow: false })
     }
@@ -92,18 +117,18 @@ struct GridCandidate {
 
 impl GridCandidate {
     /// The grid of the matrix that is factored; `other` is the pattern of A, if that is another one.
-    fn find(pattern: &Pattern, other: Option<&Pattern>, wanted: Wanted) -> Option<Self> {
+    fn find(pattern: &Pattern, other: Option<&Pattern>, wanted: Wanted) -> Result<Self, String> {
         let Wanted { form, level, blocks, narrow } = wanted;
         if form.transposed() {
-            return None;
+            return Err("sums of columns are kept".into());
         }
-        let structure = Structure::detect(pattern).ok()?;
+        let structure = Structure::detect(pattern).map_err(|reason| reason.to_string())?;
         let dof = structure.dof;
         let whole = structure.fullness >= 1.0;
         let fits = match blocks {
             Some(size) => size.unwrap_or(dof) == dof && (dof > 1 || whole) && !narrow,
             None if dof > 1 => {
-                whole && level == 0 && !narrow && form.omega() == 0.0 && form.update != Update::Diagonal
+                whole && level == 0 && !narrow && form.omega() == 0.0 && !form.keeps_triangles()
             }
             None => whole || level == 0,
         };
@@ -111,22 +136,28 @@ impl GridCandidate {
         let unfit = !whole
             && (require_diagonal(pattern).is_err() || form.kind == Kind::Cholesky && !is_symmetric(pattern));
         if !fits || unfit {
-            return None;
+            return Err(format!("on the grid of {structure} this factor is another one"));
         }
-        let filled = structure.stencil.with_fill(level)?;
+        let filled = structure.stencil.with_fill(level).ok_or("the fill has too many offsets")?;
         let (grid, mut stencils) = (structure.grid, vec![&structure.stencil, &filled]);
-        let of_a = other.map(Structure::detect).transpose().ok()?;
+        let of_a =
+            other.map(Structure::detect).transpose().map_err(|reason| format!("A itself: {reason}"))?;
         if let Some(of_a) = &of_a {
             if of_a.grid != grid || of_a.dof != dof {
-                return None;
+                return Err("A is on another grid than the matrix of its preconditioner".into());
             }
             stencils.push(&of_a.stencil);
         }
-        let layout = StencilMatrix::layout_for(grid, &stencils, dof).ok()?;
-        let source = StencilMatrix::zeros(&layout, &structure.stencil, dof).ok()?;
-        let other = of_a.map(|of_a| StencilMatrix::zeros(&layout, &of_a.stencil, dof)).transpose().ok()?;
+        let words = |error: SetupError| error.to_string();
+        let layout = StencilMatrix::layout_for(grid, &stencils, dof).map_err(words)?;
+        let source = StencilMatrix::zeros(&layout, &structure.stencil, dof).map_err(words)?;
+        let other = of_a.map(|of_a| StencilMatrix::zeros(&layout, &of_a.stencil, dof));
+        let other = other.transpose().map_err(words)?;
         let most = if dof == 1 { MOST_PADDING } else { MOST_PADDING_OF_BLOCKS };
-        (source.padding() <= most).then_some(GridCandidate { structure, source, other, form, level })
+        match source.padding() <= most {
+            true => Ok(GridCandidate { structure, source, other, form, level }),
+            false => Err(format!("the grid needs {:.2} places per point, at most {most}", source.padding())),
+        }
     }
 
     /// Bytes of A on the grid and of its factor, at most.
@@ -149,7 +180,7 @@ impl GridCandidate {
 /// What ILU(0) of a matrix with this pattern takes on a grid, if it is that of one.
 pub(crate) fn predict_memory(pattern: &Pattern) -> Option<Memory> {
     let wanted = Wanted { form: Form::LU, level: 0, blocks: None, narrow: false };
-    GridCandidate::find(pattern, None, wanted)?.memory::<f64>().ok()
+    GridCandidate::find(pattern, None, wanted).ok()?.memory::<f64>().ok()
 }
 
 fn build<S: StorageScalar>(

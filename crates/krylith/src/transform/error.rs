@@ -38,14 +38,6 @@ pub enum OrderingError {
     },
 }
 
-/// A name that stands for no ordering.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("unknown ordering `{name}`; known: natural, rcm, amd, nd, colour")]
-pub struct UnknownOrdering {
-    /// The name.
-    pub name: String,
-}
-
 /// Large entries could not be brought to the diagonal.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]

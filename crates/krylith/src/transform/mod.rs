@@ -17,7 +17,7 @@ mod ordering;
 mod quality;
 mod rcm;
 
-pub use error::{MatchingError, OrderingError, UnknownOrdering};
+pub use error::{MatchingError, OrderingError};
 pub use matching::Matching;
 pub use ordering::{Ordering, order};
 pub use quality::OrderingQuality;

@@ -2,16 +2,21 @@
 
 use super::colouring::multicolouring;
 use super::dissection::nested_dissection;
-use super::error::{OrderingError, UnknownOrdering};
+use super::error::OrderingError;
 use super::graph::symmetrized;
 use super::minimum_degree::approximate_minimum_degree;
 use super::rcm::reverse_cuthill_mckee;
 use crate::matrix::{Pattern, Permutation};
+use crate::names;
+use crate::precond::registry::NameError;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
 
 /// A symmetric reordering P A Pᵀ of a square matrix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(into = "&'static str", try_from = "std::borrow::Cow<'_, str>")]
 #[non_exhaustive]
 pub enum Ordering {
     /// As given.
@@ -44,11 +49,30 @@ impl Ordering {
 }
 
 impl FromStr for Ordering {
-    type Err = UnknownOrdering;
+    type Err = NameError;
 
-    fn from_str(name: &str) -> Result<Self, UnknownOrdering> {
-        let known = Ordering::ALL.into_iter().find(|o| o.name() == name);
-        known.ok_or_else(|| UnknownOrdering { name: name.into() })
+    fn from_str(name: &str) -> Result<Self, NameError> {
+        let lower = name.trim().to_lowercase();
+        let meant = if lower == "color" { "colour" } else { &lower };
+        let known = Ordering::ALL.into_iter().find(|o| o.name() == meant);
+        known.ok_or_else(|| {
+            let hint = names::hint(name, &Ordering::ALL.map(Ordering::name));
+            NameError::Unknown { what: "ordering", name: name.into(), hint }
+        })
+    }
+}
+
+impl From<Ordering> for &'static str {
+    fn from(ordering: Ordering) -> Self {
+        ordering.name()
+    }
+}
+
+impl TryFrom<Cow<'_, str>> for Ordering {
+    type Error = NameError;
+
+    fn try_from(name: Cow<'_, str>) -> Result<Self, NameError> {
+        name.parse()
     }
 }
 

@@ -6,7 +6,7 @@ use super::ranks::{Layout, Part, PartMatrix, Rank, on_both};
 use krylith::engine::SolverSpace;
 use krylith::operator::{DynPreconditioner, LinearOperator, Preconditioner, Recipe};
 use krylith::precond::{IncompleteFactor, IncompleteSymbolic};
-use krylith::setup::{Attempt, Built, LayoutBuilder, SetupContext, SetupRecorder, SetupSummary};
+use krylith::setup::{Attempt, Built, LayoutBuilder, Prospect, SetupContext, SetupRecorder, SetupSummary};
 use krylith::solver::{Method, PrecondSpec, Prepared};
 use krylith::space::Threads;
 use krylith::{BackendError, Csr, Outcome, Report, SetupError, SolveError, Solver};
@@ -72,6 +72,19 @@ impl Preconditioner<Rank, Csr<f64>> for OwnFactor {
 struct OwnRows;
 
 impl LayoutBuilder<Rank> for OwnRows {
+    fn name(&self) -> &'static str {
+        "own rows"
+    }
+
+    fn predict(
+        &self,
+        _: &SetupContext<'_, Rank>,
+        _: PrecondSpec,
+        _: &mut SetupRecorder,
+    ) -> Result<Prospect, SolveError> {
+        Ok(Prospect::Takes { layout: "the rows of each rank".into(), bytes: None })
+    }
+
     fn build(
         &self,
         setup: &SetupContext<'_, Rank>,
@@ -224,7 +237,7 @@ fn other_methods_and_outcomes() {
     let a = poisson();
     let b = rhs(&a);
     for method in [Method::BiCgStab, Method::Gmres(20), Method::Minres] {
-        let solver = Solver::new().method(method).preconditioner(PrecondSpec::None);
+        let solver = Solver::new().method(method).preconditioner(PrecondSpec::none());
         let (x, reports) = solve(&solver, &a, &b);
         agreed(reports).require_converged().unwrap();
         assert!(residual(&a, &x, &b) <= 1e-8);
@@ -233,7 +246,7 @@ fn other_methods_and_outcomes() {
     let report = agreed(reports);
     assert_eq!((report.outcome, report.iterations), (Outcome::MaxIterations, 3));
     assert!(residual(&a, &x, &b) <= 1.0, "never worse than 0");
-    let (_, reports) = solve(&Solver::new().preconditioner(PrecondSpec::Jacobi), &a, &b);
+    let (_, reports) = solve(&Solver::new().preconditioner(PrecondSpec::jacobi()), &a, &b);
     assert!(reports.into_iter().all(|report| report.is_err()), "this space has no Jacobi");
 }
 
@@ -243,7 +256,7 @@ fn ranks_of_different_sizes_go_on_alike() {
     let a = poisson();
     let b = rhs(&a);
     for method in [Method::Gmres(30), Method::Cg] {
-        let solver = Solver::new().method(method).preconditioner(PrecondSpec::Ilu(0));
+        let solver = Solver::new().method(method).preconditioner(PrecondSpec::ilu(0));
         let (x, reports) = solve_cut(&solver, &a, &b, UNEVEN);
         agreed(reports).require_converged().unwrap();
         assert!(residual(&a, &x, &b) <= 1e-8);

@@ -6,10 +6,10 @@
 //! the user's.
 
 use super::{IctOptions, IlutOptions, Rule, Triangles, ict, ilut};
-use crate::choice::{FillRule, PrecondSpec, Threshold};
 use crate::engine::SolverSpace;
 use crate::error::SetupError;
 use crate::matrix::Csr;
+use crate::precond::registry::{FillRule, PrecondSpec, Threshold};
 use crate::report::Recovery;
 use crate::setup::{SetupContext, SetupRecorder};
 
@@ -34,25 +34,21 @@ impl Scale {
     }
 }
 
-/// Either kind of factor.
+/// A factor whose pattern follows the values.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum ByThreshold {
+pub enum ByThreshold {
+    /// Incomplete Cholesky with this tolerance.
     Ict(f64),
+    /// Incomplete LU.
     Ilut(Threshold),
 }
 
-impl PrecondSpec {
-    /// A factor whose pattern follows the values.
-    pub(crate) fn threshold(self) -> Option<ByThreshold> {
-        match self {
-            PrecondSpec::Ict(tau) => Some(ByThreshold::Ict(tau)),
-            PrecondSpec::Ilut(threshold) => Some(ByThreshold::Ilut(threshold)),
-            _ => None,
-        }
-    }
-}
-
 impl ByThreshold {
+    /// Columns are exchanged for larger pivots.
+    pub(crate) fn exchanges_columns(self) -> bool {
+        matches!(self, ByThreshold::Ilut(threshold) if threshold.pivoting)
+    }
+
     /// The triangles of the matrix, unscaled, and the shift they needed. Columns are exchanged only where `scale` says that they
     /// may be.
     pub(crate) fn triangles<S: SolverSpace>(

@@ -21,6 +21,7 @@ mod rows;
 mod rule;
 mod select;
 
+pub use by_name::ByThreshold;
 pub(crate) use by_name::Scale;
 pub use ict::{IctOptions, ict};
 pub use ilut::{IlutOptions, ilut};

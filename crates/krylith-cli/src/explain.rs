@@ -1,0 +1,77 @@
+//! `krylith solve --explain` and `--plan`: what will be done and why, to read, to keep and to follow.
+
+use crate::Failure;
+use crate::args::Solve;
+use crate::input::Loaded;
+use crate::report::{bytes, count, print, write_json};
+use krylith::Solver;
+use krylith::plan::{Facts, SolvePlan};
+use std::fmt::Write;
+use std::path::Path;
+
+/// The plan in a file.
+pub fn read(path: &Path) -> Result<SolvePlan, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    serde_json::from_str(&text).map_err(|error| {
+        format!(
+            "{} is not a plan ({error}); `krylith solve A --explain --json FILE` writes one",
+            path.display()
+        )
+        .into()
+    })
+}
+
+/// Prints the plan for a matrix, or writes it as JSON.
+pub fn explain(options: &Solve, solver: &Solver, loaded: &Loaded) -> Result<(), Failure> {
+    let plan = solver.plan(&loaded.matrix)?;
+    if let Some(path) = &options.json {
+        write_json(path, &serde_json::to_value(&plan)?)?;
+    }
+    if options.json.as_deref() == Some(Path::new("-")) { Ok(()) } else { print(&text(&plan, loaded)) }
+}
+
+fn text(plan: &SolvePlan, loaded: &Loaded) -> String {
+    let mut text = format!("{}\n", loaded.name);
+    let mut line = |label: &str, value: String| {
+        writeln!(text, "  {label:18}{value}").expect("writing to a string");
+    };
+    let a = &loaded.matrix;
+    line("matrix", format!("{} rows, {} entries", count(a.nrows()), count(a.nnz())));
+    line("plan", format!("{} with {}", plan.method, plan.preconditioner));
+    for reason in &plan.reasons {
+        line("because", reason.text.clone());
+    }
+    if let Some(facts) = &plan.facts {
+        line("facts", describe(facts));
+    }
+    for considered in &plan.considered {
+        let label = if considered.taken { "layout" } else { "not taken" };
+        line(label, format!("{}: {}", considered.layout, considered.reason));
+    }
+    match plan.predicted_entries {
+        Some(entries) => line("preconditioner", format!("{} entries predicted", count(entries))),
+        None => line("preconditioner", "its entries are known only after the analysis".into()),
+    }
+    if let Some(predicted) = plan.predicted_bytes {
+        line("memory", format!("{} besides A, b and x predicted", bytes(predicted)));
+    }
+    for fallback in &plan.fallbacks {
+        line("fallback", fallback.to_string());
+    }
+    text +=
+        "Nothing was factored. Leave out --explain to solve; --json FILE keeps the plan for --plan FILE.\n";
+    text
+}
+
+fn describe(facts: &Facts) -> String {
+    let word = |holds: bool, yes: &str, no: &str| if holds { yes.to_string() } else { no.to_string() };
+    [
+        word(facts.symmetric, "symmetric", "not symmetric"),
+        word(facts.symmetric_pattern, "symmetric pattern", "pattern not symmetric"),
+        match facts.symmetric {
+            true => word(facts.positive_diagonal, "positive diagonal", "diagonal not all positive"),
+            false => "signs of the diagonal not looked at".into(),
+        },
+    ]
+    .join(", ")
+}

@@ -1,0 +1,62 @@
+//! `--explain` and `--plan`: a plan is printed, kept and followed.
+
+mod common;
+
+use common::{ends, krylith};
+use serde_json::Value;
+
+fn run(arguments: &[&str]) -> (i32, String, String) {
+    let output = krylith(arguments);
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_plan_is_explained_and_nothing_is_factored() {
+    let (status, text, _) = run(&["solve", "gen:poisson3d:20", "--explain"]);
+    assert_eq!(status, 0);
+    for words in [
+        "cg with ic0",
+        "because           the matrix is symmetric with a positive diagonal",
+        "layout            grid: structured: 20 x 20 x 20",
+        "after a bad pivot: the diagonal is shifted",
+        "Nothing was factored",
+    ] {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+    let (_, text, _) = run(&["solve", "gen:circuit:60", "--explain"]);
+    assert!(
+        text.contains("not taken         grid: ") && text.contains("not taken         blocks: "),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_plan_is_kept_and_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json");
+    let plan = plan.to_str().unwrap();
+    let problem = "gen:convection3d:12";
+    let asked = ["--solver", "gmres", "--restart", "17", "--precond", "ilu(1)", "--reorder", "rcm"];
+    let explain = [&["solve", problem, "--explain", "--json", plan][..], &asked].concat();
+    assert_eq!(run(&explain).0, 0);
+    let solve = |more: &[&str]| -> Value {
+        let (status, json, error) = run(&[&["solve", problem, "--json", "-"], more].concat());
+        assert_eq!(status, 0, "{error}");
+        serde_json::from_str(&json).unwrap()
+    };
+    let (direct, replayed) = (solve(&asked), solve(&["--plan", plan]));
+    for field in
+        ["solver", "preconditioner", "iterations", "relative_residual", "ordering", "layout", "bytes"]
+    {
+        assert_eq!(direct[field], replayed[field], "{field}");
+    }
+    assert_eq!(replayed["plan"]["method"], "gmres(17)");
+    assert_eq!(replayed["plan"]["reasons"][0]["code"], "as_planned");
+    assert_eq!(replayed["plan"]["fallbacks"], direct["plan"]["fallbacks"]);
+    // A plan and a choice of one's own contradict each other.
+    assert_eq!(run(&["solve", problem, "--plan", plan, "--precond", "jacobi"]).0, 2);
+    std::fs::write(plan, "{}").unwrap();
+    let message = ends(2, &["solve", problem, "--plan", plan]);
+    assert!(message.contains("is not a plan") && message.contains("--explain --json"), "{message}");
+}

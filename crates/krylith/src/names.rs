@@ -1,0 +1,64 @@
+//! Names that people type: case does not matter, and a name that is nearly right is recognised for the error message.
+
+use std::fmt::Write;
+
+/// The name that was probably meant: the nearest by edits (insertions, deletions, exchanges and swaps of neighbours), if it is near.
+pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    let most = (name.chars().count() / 3).max(1);
+    let distances = known.into_iter().map(|known| (edits(&name, known), known));
+    distances.filter(|&(edits, _)| edits <= most).min_by_key(|&(edits, _)| edits).map(|(_, known)| known)
+}
+
+/// The optimal string alignment distance. Reference: Damerau 1964, doi:10.1145/363958.363994.
+fn edits(a: &str, b: &str) -> usize {
+    let (a, b) = (Vec::from_iter(a.chars()), Vec::from_iter(b.chars()));
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            rows[i][j] = match (i, j) {
+                (0, edits) | (edits, 0) => edits,
+                _ => {
+                    let changed = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                    let mut least = changed.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+                    if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                        least = least.min(rows[i - 2][j - 2] + 1);
+                    }
+                    least
+                }
+            };
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+/// "; did you mean X?" where there is a name that is nearly the given one, and the names that there are.
+pub(crate) fn hint(name: &str, known: &[&str]) -> String {
+    let mut hint = String::new();
+    if let Some(meant) = nearest(name, known.iter().copied()) {
+        write!(hint, "; did you mean `{meant}`?").expect("writing to a string");
+    }
+    hint + "; known: " + &known.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_by_hand() {
+        for (a, b, expected) in [("", "", 0), ("", "ab", 2), ("ilu", "ilut", 1), ("jaocbi", "jacobi", 1)] {
+            assert_eq!((edits(a, b), edits(b, a)), (expected, expected), "{a} {b}");
+        }
+        assert_eq!(edits("kitten", "sitting"), 3);
+    }
+
+    #[test]
+    fn only_near_names_are_suggested() {
+        let known = ["jacobi", "ilut", "ssor"];
+        assert_eq!(nearest("Jacobbi", known), Some("jacobi"));
+        assert_eq!(nearest("ssro", known), Some("ssor"));
+        assert_eq!(nearest("multigrid", known), None);
+        assert_eq!(nearest("", known), None);
+    }
+}

@@ -1,0 +1,130 @@
+//! What follows a failure.
+
+use crate::choice::Method;
+use crate::error::SetupError;
+use crate::precond::PrecondSpec;
+use crate::report::Outcome;
+use serde::{Deserialize, Serialize};
+use std::fmt::{Display, Formatter};
+
+/// A kind of failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Failure {
+    /// A pivot of the factor cannot be divided by.
+    BadPivot,
+    /// A row has no diagonal entry.
+    MissingDiagonal,
+    /// The factor would take more memory than there is, or out of proportion to A.
+    MemoryLimit,
+    /// A is not positive definite.
+    IndefiniteOperator,
+    /// M is not positive definite.
+    IndefinitePreconditioner,
+    /// The method cannot go on.
+    Breakdown,
+    /// The residual has grown without bound.
+    Diverged,
+    /// Numbers that are not finite came up in the first iteration.
+    NotFinite,
+}
+
+impl Failure {
+    /// Of a set-up, if there may be something to do about it.
+    pub(crate) fn of_setup(error: &SetupError) -> Option<Self> {
+        match error {
+            SetupError::BadPivot { .. } => Some(Failure::BadPivot),
+            SetupError::MissingDiagonal { .. } => Some(Failure::MissingDiagonal),
+            SetupError::MemoryLimit { .. } => Some(Failure::MemoryLimit),
+            _ => None,
+        }
+    }
+
+    /// Of a method, if there may be something to do about it.
+    pub(crate) fn of_method(outcome: Outcome) -> Option<Self> {
+        match outcome {
+            Outcome::IndefiniteOperator => Some(Failure::IndefiniteOperator),
+            Outcome::IndefinitePreconditioner => Some(Failure::IndefinitePreconditioner),
+            Outcome::Breakdown => Some(Failure::Breakdown),
+            Outcome::Diverged => Some(Failure::Diverged),
+            Outcome::NotFinite => Some(Failure::NotFinite),
+            _ => None,
+        }
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Failure::BadPivot => "a bad pivot",
+            Failure::MissingDiagonal => "a missing diagonal entry",
+            Failure::MemoryLimit => "a factor that is too large",
+            Failure::IndefiniteOperator => "A not being positive definite",
+            Failure::IndefinitePreconditioner => "M not being positive definite",
+            Failure::Breakdown => "a breakdown of the method",
+            Failure::Diverged => "divergence",
+            Failure::NotFinite => "numbers that are not finite",
+        })
+    }
+}
+
+/// What is done about a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Remedy {
+    /// The diagonal of A is enlarged for the factor, by as little as works.
+    ShiftDiagonal,
+    /// A weaker preconditioner that takes less memory ([`PrecondSpec::weaker`]); as often as there is one.
+    LessFill,
+    /// The diagonal alone, in a form that cannot fail.
+    Diagonal,
+    /// Another method, for this right-hand side alone.
+    Method {
+        /// The method.
+        method: Method,
+        /// Its preconditioner; the one that is there if not given.
+        preconditioner: Option<PrecondSpec>,
+    },
+}
+
+impl Display for Remedy {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Remedy::ShiftDiagonal => f.write_str("the diagonal is shifted, by as little as works"),
+            Remedy::LessFill => f.write_str("less fill"),
+            Remedy::Diagonal => f.write_str("the diagonal, or the largest entry of a row where it has none"),
+            Remedy::Method { method, preconditioner: Some(preconditioner) } => {
+                write!(f, "{method} with {preconditioner}")
+            }
+            Remedy::Method { method, preconditioner: None } => {
+                write!(f, "{method} with the same preconditioner")
+            }
+        }
+    }
+}
+
+/// What is done after these failures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Fallback {
+    /// The failures.
+    pub after: Vec<Failure>,
+    /// What is done.
+    pub then: Remedy,
+}
+
+impl Fallback {
+    /// This remedy after these failures.
+    pub fn new(after: impl Into<Vec<Failure>>, then: Remedy) -> Self {
+        Fallback { after: after.into(), then }
+    }
+}
+
+impl Display for Fallback {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let after = Vec::from_iter(self.after.iter().map(Failure::to_string)).join(" or ");
+        write!(f, "after {after}: {}", self.then)
+    }
+}

@@ -1,0 +1,175 @@
+//! What will be done about a system, and why: decided before anything is factored.
+//!
+//! [`Facts`] about the matrix lead to a [`SolvePlan`]: a method, a preconditioner, a layout, an order, and what follows each kind of
+//! failure ([`Fallback`]). A plan is plain data: it can be printed, written as JSON, changed, and given to another solve
+//! ([`Solver::with_plan`](crate::Solver::with_plan)). `Prepared` keeps the plan it was made by; a fallback for one right-hand
+//! side does not change it.
+//!
+//! The rule is that of the [module `solver`](crate::solver).
+
+mod facts;
+mod fallback;
+
+pub use facts::Facts;
+pub use fallback::{Failure, Fallback, Remedy};
+
+use crate::choice::{Layout, MatchingMode, Method, Precision};
+use crate::precond::PrecondSpec;
+use crate::transform::Ordering;
+use serde::{Deserialize, Serialize};
+use std::fmt::{Display, Formatter};
+
+/// What a solve will do, and why.
+///
+/// ```
+/// use krylith::{Solver, gallery::Problem, plan::{ReasonCode, SolvePlan}};
+/// let a = "poisson2d:60".parse::<Problem>()?.generate()?;
+/// let plan = Solver::new().plan(&a)?;
+/// assert_eq!(plan.to_string(), "cg with ic0: the matrix is symmetric with a positive diagonal");
+/// assert_eq!(plan.reasons[0].code, ReasonCode::SymmetricPositiveDiagonal);
+/// assert!(plan.considered[0].taken && plan.considered[0].layout == "grid");
+/// // The same solve again, without any choice left to make.
+/// let report = Solver::new().with_plan(&plan).solve(&a, &vec![1.0; a.nrows()])?.report;
+/// assert_eq!((report.solver.as_str(), report.preconditioner.as_str()), ("cg", "ic0"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SolvePlan {
+    /// What the choices depend on; not looked for where all of them were the caller's.
+    pub facts: Option<Facts>,
+    /// The method.
+    pub method: Method,
+    /// The preconditioner.
+    pub preconditioner: PrecondSpec,
+    /// Which orders of rows may be taken.
+    pub layout: Layout,
+    /// In which numbers factors are stored.
+    pub precision: Precision,
+    /// The order of rows and columns before anything else.
+    pub ordering: Ordering,
+    /// Whether columns are permuted for a large diagonal.
+    pub matching: MatchingMode,
+    /// Why this method and this preconditioner.
+    pub reasons: Vec<Reason>,
+    /// What follows a failure, in order.
+    pub fallbacks: Vec<Fallback>,
+    /// The storages that were looked at, in order, up to the one that is taken; empty where that was not asked for.
+    #[serde(default)]
+    pub considered: Vec<Considered>,
+    /// Entries of the preconditioner, where they are known before it is made.
+    #[serde(default)]
+    pub predicted_entries: Option<u64>,
+    /// Bytes of everything that a solve will hold besides A, b and x, where they are known before.
+    #[serde(default)]
+    pub predicted_bytes: Option<u64>,
+}
+
+/// A storage that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Considered {
+    /// Its name: `grid`, `blocks`, `slices`, `rows`.
+    pub layout: String,
+    /// Whether it is taken.
+    pub taken: bool,
+    /// How, or why not.
+    pub reason: String,
+}
+
+/// A reason for a choice.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Reason {
+    /// For programs.
+    pub code: ReasonCode,
+    /// For people.
+    pub text: String,
+}
+
+/// Why a method and a preconditioner were chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ReasonCode {
+    /// The caller asked for both.
+    AsAsked,
+    /// A plan was given.
+    AsPlanned,
+    /// The matrix is symmetric with a positive diagonal, so that it may be positive definite.
+    SymmetricPositiveDiagonal,
+    /// The same, but explicit zeros on one side of the diagonal keep IC(0) from it.
+    OneSidedZeros,
+    /// The matrix is symmetric, but its diagonal is not positive.
+    SymmetricIndefinite,
+    /// The matrix is not symmetric.
+    NotSymmetric,
+    /// There is no matrix, only products with it.
+    NoMatrix,
+}
+
+impl ReasonCode {
+    /// What the facts say.
+    pub(crate) fn of(facts: &Facts) -> Self {
+        match (facts.positive_diagonal, facts.symmetric, facts.symmetric_pattern) {
+            (true, true, true) => ReasonCode::SymmetricPositiveDiagonal,
+            (true, true, false) => ReasonCode::OneSidedZeros,
+            (false, true, _) => ReasonCode::SymmetricIndefinite,
+            (_, false, _) => ReasonCode::NotSymmetric,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            ReasonCode::AsAsked => "as asked",
+            ReasonCode::AsPlanned => "as planned",
+            ReasonCode::SymmetricPositiveDiagonal => "the matrix is symmetric with a positive diagonal",
+            ReasonCode::OneSidedZeros => {
+                "the matrix is symmetric with a positive diagonal, but explicit zeros on one side keep IC(0) from it"
+            }
+            ReasonCode::SymmetricIndefinite => {
+                "the matrix is symmetric, but the diagonal is not all positive"
+            }
+            ReasonCode::NotSymmetric => "the matrix is not symmetric",
+            ReasonCode::NoMatrix => "there is no matrix, only products with it",
+        }
+    }
+}
+
+impl From<ReasonCode> for Reason {
+    fn from(code: ReasonCode) -> Self {
+        Reason { code, text: code.words().into() }
+    }
+}
+
+/// The choice and its reasons in one line.
+impl Display for SolvePlan {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let words = Vec::from_iter(self.reasons.iter().map(|reason| reason.text.as_str())).join("; ");
+        match self.reasons.first().map(|reason| reason.code) {
+            Some(ReasonCode::AsAsked | ReasonCode::AsPlanned) => f.write_str(&words),
+            _ => write!(f, "{} with {}: {words}", self.method, self.preconditioner),
+        }
+    }
+}
+
+impl SolvePlan {
+    /// What follows a failure: the first remedy for it that is not among those `tried`. A shift of the diagonal is looked for where
+    /// the factor is made, before any of these.
+    pub(crate) fn remedy(&self, failure: Failure, tried: &[Remedy]) -> Option<Remedy> {
+        let fits = |fallback: &&Fallback| {
+            fallback.after.contains(&failure)
+                && fallback.then != Remedy::ShiftDiagonal
+                && (fallback.then == Remedy::LessFill || !tried.contains(&fallback.then))
+        };
+        self.fallbacks.iter().find(fits).map(|fallback| fallback.then)
+    }
+
+    /// Whether the diagonal is shifted after a bad pivot.
+    pub(crate) fn shifts(&self) -> bool {
+        self.fallbacks.iter().any(|fallback| fallback.then == Remedy::ShiftDiagonal)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! Incomplete Cholesky factors on a pattern: `ic`, `mic`, `dic`.
+
+use super::{Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Value, lower_half, nothing_weaker};
+use crate::precond::Incomplete;
+
+/// Levels of fill.
+pub(super) const LEVEL: Parameter = Parameter {
+    name: "K",
+    meaning: "the levels of fill",
+    whole: true,
+    least: 0.0,
+    most: f64::MAX,
+    default: Some(Value::Count(0)),
+};
+
+/// The relaxation of modified factors.
+pub(super) const OMEGA: Parameter = Parameter {
+    name: "OMEGA",
+    meaning: "the share of dropped entries that is subtracted from the diagonal",
+    whole: false,
+    least: 0.0,
+    most: 1.0,
+    default: Some(Value::Real(1.0)),
+};
+
+pub(super) static IC: PrecondInfo = PrecondInfo {
+    name: "ic",
+    aliases: &["icc", "ichol"],
+    parameters: &[LEVEL],
+    level_in_name: true,
+    description: "incomplete Cholesky with K levels of fill",
+    matrices: Suits::PositiveDefinite,
+    symmetric: true,
+    can_shift: true,
+    examples: &["ic0", "ic(1)", "ic(2)"],
+    weaker: |spec| half(spec).map(PrecondSpec::ic),
+    predicted_entries: |spec, pattern| if spec.count(0) == 0 { lower_half(spec, pattern) } else { None },
+    construct: |spec| Construction::Incomplete(Incomplete::ic(spec.count(0))),
+};
+
+pub(super) static MIC: PrecondInfo = PrecondInfo {
+    name: "mic",
+    aliases: &[],
+    parameters: &[LEVEL, OMEGA],
+    level_in_name: true,
+    description: "incomplete Cholesky that keeps the sums of rows: often far fewer iterations on diffusion",
+    matrices: Suits::PositiveDefinite,
+    symmetric: true,
+    can_shift: true,
+    examples: &["mic0", "mic(1)", "mic(1,0.95)"],
+    weaker: |spec| half(spec).map(|level| PrecondSpec::mic(level, spec.real(1))),
+    predicted_entries: |spec, pattern| if spec.count(0) == 0 { lower_half(spec, pattern) } else { None },
+    construct: |spec| Construction::Incomplete(Incomplete::mic(spec.count(0), spec.real(1))),
+};
+
+pub(super) static DIC: PrecondInfo = PrecondInfo {
+    name: "dic",
+    aliases: &[],
+    parameters: &[],
+    level_in_name: false,
+    description: "incomplete Cholesky that updates the diagonal only",
+    matrices: Suits::PositiveDefinite,
+    symmetric: true,
+    can_shift: true,
+    examples: &["dic"],
+    weaker: nothing_weaker,
+    predicted_entries: lower_half,
+    construct: |_| Construction::Incomplete(Incomplete::dic()),
+};
+
+/// Half of the levels of fill, if there are any.
+pub(super) fn half(spec: PrecondSpec) -> Option<usize> {
+    Some(spec.count(0)).filter(|&level| level > 0).map(|level| level / 2)
+}
+
+impl PrecondSpec {
+    /// Incomplete Cholesky with this level of fill.
+    pub const fn ic(level: usize) -> Self {
+        Self::new(&IC, [Value::Count(level), Value::FromMatrix])
+    }
+
+    /// Modified incomplete Cholesky with this level of fill and relaxation ω.
+    pub const fn mic(level: usize, omega: f64) -> Self {
+        Self::new(&MIC, [Value::Count(level), Value::Real(omega)])
+    }
+
+    /// Incomplete Cholesky that updates the diagonal only.
+    pub const fn dic() -> Self {
+        Self::plain(&DIC)
+    }
+}

@@ -1,0 +1,203 @@
+//! Preconditioners by name: one [`PrecondInfo`] each, in the file that describes it, and one line in [`ALL`].
+//!
+//! Everything that lists preconditioners iterates over [`preconditioners`]: the parser and `Display` of [`PrecondSpec`], the help of
+//! the command, the table in the README, the tests over all members, and the bench crate. All fields of an entry have to be
+//! given, so what is forgotten does not compile; an entry without its line is an unknown name.
+
+mod blocks;
+mod cholesky;
+mod lu;
+mod parse;
+mod plain;
+mod recipe;
+mod spec;
+mod ssor;
+mod threshold;
+
+pub use parse::NameError;
+pub use recipe::{AnyRecipe, OwnRecipe};
+pub use spec::PrecondSpec;
+pub use threshold::{FillRule, Threshold};
+
+use super::Incomplete;
+use super::threshold::ByThreshold;
+use crate::block::BlockKind;
+use crate::matrix::Pattern;
+use std::sync::Arc;
+
+/// Every preconditioner, in the order in which they are explained best.
+static ALL: &[&PrecondInfo] = &[
+    &plain::AUTO,
+    &plain::NONE,
+    &plain::JACOBI,
+    &ssor::SSOR,
+    &cholesky::IC,
+    &cholesky::MIC,
+    &cholesky::DIC,
+    &lu::ILU,
+    &lu::MILU,
+    &lu::MILU_COLUMNS,
+    &lu::DILU,
+    &threshold::ICT,
+    &threshold::ILUT,
+    &threshold::ILUTP,
+    &threshold::ILUT_SAAD,
+    &threshold::ILUTP_SAAD,
+    &threshold::ILUT_FILL,
+    &threshold::ILUTP_FILL,
+    &blocks::BJACOBI,
+    &blocks::BIC0,
+    &blocks::BILU0,
+    &blocks::BDIC,
+    &blocks::BDILU,
+];
+
+/// Every preconditioner that has a name, in the order in which they are explained best.
+///
+/// ```
+/// let ssor = krylith::solver::preconditioners().iter().find(|info| info.name == "ssor").unwrap();
+/// assert_eq!(ssor.usage(), "ssor, ssor(OMEGA)");
+/// ```
+pub fn preconditioners() -> &'static [&'static PrecondInfo] {
+    ALL
+}
+
+/// What there is to know about a preconditioner before it has a matrix.
+#[derive(Debug)]
+pub struct PrecondInfo {
+    /// Its name. Digits that follow the first word of the name are the first parameter where [`level_in_name`](Self::level_in_name).
+    pub name: &'static str,
+    /// Other names that are understood.
+    pub aliases: &'static [&'static str],
+    /// The numbers in parentheses.
+    pub parameters: &'static [Parameter],
+    /// `name3` means `name(3)`, and without numbers it is written `name0`.
+    pub level_in_name: bool,
+    /// One line on what it is.
+    pub description: &'static str,
+    /// For which matrices it is.
+    pub matrices: Suits,
+    /// M is symmetric positive definite for every A of the kind in [`matrices`](Self::matrices) that is: for CG and MINRES.
+    pub symmetric: bool,
+    /// A bad pivot is avoided by enlarging the diagonal.
+    pub can_shift: bool,
+    /// Names to try it with: what tests and comparisons run.
+    pub examples: &'static [&'static str],
+    /// A weaker one that takes less memory.
+    pub weaker: fn(PrecondSpec) -> Option<PrecondSpec>,
+    /// Entries of the preconditioner for a matrix of this pattern; `None` where they are known only after the analysis.
+    pub predicted_entries: fn(PrecondSpec, &Pattern) -> Option<u64>,
+    /// How it is built.
+    pub construct: fn(PrecondSpec) -> Construction,
+}
+
+impl PrecondInfo {
+    /// The ways to write it: `ic0, ic(K)`.
+    pub fn usage(&self) -> String {
+        let required = self.parameters.iter().take_while(|p| p.default.is_none()).count();
+        let names = Vec::from_iter(self.parameters.iter().map(|p| p.name));
+        let mut ways = Vec::new();
+        if required == 0 {
+            ways.push(spec::without_numbers(self));
+        }
+        for count in required.max(1)..=names.len() {
+            ways.push(format!("{}({})", self.name, names[..count].join(",")));
+        }
+        ways.join(", ")
+    }
+}
+
+/// For which matrices a preconditioner is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Suits {
+    /// Any square matrix.
+    Any,
+    /// Symmetric positive definite ones.
+    PositiveDefinite,
+}
+
+impl Suits {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Suits::Any => "any",
+            Suits::PositiveDefinite => "symmetric positive definite",
+        }
+    }
+}
+
+/// A number of a preconditioner.
+#[derive(Debug)]
+pub struct Parameter {
+    /// Its name in capitals, such as `K`.
+    pub name: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// Whole numbers only.
+    pub whole: bool,
+    /// The smallest that makes sense.
+    pub least: f64,
+    /// The largest that makes sense.
+    pub most: f64,
+    /// What it is unless given; `None` if it has to be.
+    pub default: Option<Value>,
+}
+
+/// The value of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    /// A whole number.
+    Count(usize),
+    /// Any number.
+    Real(f64),
+    /// Found in the matrix.
+    FromMatrix,
+}
+
+/// How a preconditioner is built. Layouts build what they have kernels for.
+pub enum Construction {
+    /// It is chosen before anything is built.
+    Chosen,
+    /// There is none.
+    Nothing,
+    /// An incomplete factor on a pattern: on grids, in slices and by rows.
+    Incomplete(Incomplete),
+    /// An incomplete factor whose pattern follows the values.
+    Threshold(ByThreshold),
+    /// A factor of dense blocks of this size, or of that which the matrix has.
+    Blocks(BlockKind, Option<usize>),
+    /// By rows, by a recipe.
+    Recipe(Arc<dyn AnyRecipe>),
+    /// By rows, by the recipe that the caller gave to the solver.
+    Own,
+}
+
+/// None is weaker.
+fn nothing_weaker(_: PrecondSpec) -> Option<PrecondSpec> {
+    None
+}
+
+/// L and D of a symmetric pattern.
+fn lower_half(_: PrecondSpec, pattern: &Pattern) -> Option<u64> {
+    let n = pattern.nrows() as u64;
+    Some((pattern.nnz() as u64).saturating_sub(n) / 2 + n)
+}
+
+/// L, D and U.
+fn all_entries(_: PrecondSpec, pattern: &Pattern) -> Option<u64> {
+    Some(pattern.nnz() as u64)
+}
+
+/// A number for each row.
+fn one_per_row(_: PrecondSpec, pattern: &Pattern) -> Option<u64> {
+    Some(pattern.nrows() as u64)
+}
+
+/// Only the analysis finds out.
+fn unknown_entries(_: PrecondSpec, _: &Pattern) -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+mod tests;

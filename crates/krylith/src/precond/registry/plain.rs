@@ -1,0 +1,88 @@
+//! `auto`, `none` and `jacobi`.
+
+use super::{Construction, PrecondInfo, PrecondSpec, Suits, nothing_weaker, one_per_row, unknown_entries};
+use crate::precond::Jacobi;
+use std::sync::Arc;
+
+pub(super) static AUTO: PrecondInfo = PrecondInfo {
+    name: "auto",
+    aliases: &[],
+    parameters: &[],
+    level_in_name: false,
+    description: "chosen from the matrix, and the report says why",
+    matrices: Suits::Any,
+    symmetric: false,
+    can_shift: false,
+    examples: &["auto"],
+    weaker: nothing_weaker,
+    predicted_entries: unknown_entries,
+    construct: |_| Construction::Chosen,
+};
+
+pub(super) static NONE: PrecondInfo = PrecondInfo {
+    name: "none",
+    aliases: &["identity"],
+    parameters: &[],
+    level_in_name: false,
+    description: "no preconditioner",
+    matrices: Suits::Any,
+    symmetric: true,
+    can_shift: false,
+    examples: &["none"],
+    weaker: nothing_weaker,
+    predicted_entries: |_, _| Some(0),
+    construct: |_| Construction::Nothing,
+};
+
+pub(super) static JACOBI: PrecondInfo = PrecondInfo {
+    name: "jacobi",
+    aliases: &["diagonal", "diag"],
+    parameters: &[],
+    level_in_name: false,
+    description: "the diagonal of A",
+    matrices: Suits::Any,
+    symmetric: true,
+    can_shift: false,
+    examples: &["jacobi"],
+    weaker: nothing_weaker,
+    predicted_entries: one_per_row,
+    construct: |_| Construction::Recipe(Arc::new(Jacobi { robust: false })),
+};
+
+/// What a failed factor is replaced by: Jacobi in its form that cannot fail. It has no name of its own.
+pub(crate) static ROBUST_JACOBI: PrecondInfo = PrecondInfo {
+    name: "jacobi",
+    aliases: &[],
+    parameters: &[],
+    level_in_name: false,
+    description: "the diagonal of A, or the largest entry of a row where it has none",
+    matrices: Suits::Any,
+    symmetric: true,
+    can_shift: false,
+    examples: &[],
+    weaker: nothing_weaker,
+    predicted_entries: one_per_row,
+    construct: |_| Construction::Recipe(Arc::new(Jacobi { robust: true })),
+};
+
+impl PrecondSpec {
+    /// Chosen from the matrix.
+    pub const fn auto() -> Self {
+        Self::plain(&AUTO)
+    }
+
+    /// No preconditioner.
+    pub const fn none() -> Self {
+        Self::plain(&NONE)
+    }
+
+    /// The diagonal.
+    pub const fn jacobi() -> Self {
+        Self::plain(&JACOBI)
+    }
+
+    /// The diagonal in a form that cannot fail.
+    pub(crate) const fn robust_jacobi() -> Self {
+        Self::plain(&ROBUST_JACOBI)
+    }
+}

@@ -1,0 +1,189 @@
+//! A preconditioner by name, with its numbers.
+
+use super::{Construction, PrecondInfo, Value, recipe};
+use crate::error::SolveError;
+use crate::matrix::Pattern;
+use crate::precond::Incomplete;
+use crate::precond::threshold::ByThreshold;
+use std::fmt::{Display, Formatter, Write};
+
+/// Parameters at most.
+pub(super) const MOST: usize = 2;
+
+/// A preconditioner by name, with its numbers: parsed from text such as `ic(2)`, or made by a function named after it.
+///
+/// ```
+/// use krylith::PrecondSpec;
+/// assert_eq!("ILU".parse::<PrecondSpec>()?, PrecondSpec::ilu(0));
+/// assert_eq!("ic1".parse::<PrecondSpec>()?.to_string(), "ic(1)");
+/// assert_eq!("ilut(5)".parse::<PrecondSpec>().unwrap_err().to_string(), "`ilut(5)` lacks TOL, below which entries of a row are dropped: ilut(P,TOL)");
+/// # Ok::<(), krylith::solver::NameError>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct PrecondSpec {
+    info: &'static PrecondInfo,
+    /// That of the entry, or of the caller's own recipe.
+    name: &'static str,
+    values: [Value; MOST],
+}
+
+impl PartialEq for PrecondSpec {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.info, other.info) && self.name == other.name && self.values == other.values
+    }
+}
+
+impl PrecondSpec {
+    /// With these numbers; what is not used is [`Value::FromMatrix`].
+    pub(super) const fn new(info: &'static PrecondInfo, values: [Value; MOST]) -> Self {
+        PrecondSpec { info, name: info.name, values }
+    }
+
+    /// Without numbers.
+    pub(crate) const fn plain(info: &'static PrecondInfo) -> Self {
+        Self::new(info, [Value::FromMatrix; MOST])
+    }
+
+    /// The caller's own recipe, by its name.
+    pub(crate) fn own(name: &'static str) -> Self {
+        PrecondSpec { name, ..Self::plain(&recipe::OWN) }
+    }
+
+    /// What is known about it whatever its numbers are.
+    pub fn info(&self) -> &'static PrecondInfo {
+        self.info
+    }
+
+    /// One of its numbers as a count; 0 where it is none.
+    pub(super) fn count(&self, index: usize) -> usize {
+        match self.values[index] {
+            Value::Count(count) => count,
+            _ => 0,
+        }
+    }
+
+    /// The same, where the matrix decides if it is not given.
+    pub(super) fn count_if_given(&self, index: usize) -> Option<usize> {
+        match self.values[index] {
+            Value::Count(count) => Some(count),
+            _ => None,
+        }
+    }
+
+    /// One of its numbers.
+    pub(super) fn real(&self, index: usize) -> f64 {
+        match self.values[index] {
+            Value::Real(number) => number,
+            Value::Count(count) => count as f64,
+            Value::FromMatrix => f64::NAN,
+        }
+    }
+
+    /// A number that is out of its range is an error.
+    pub(crate) fn validate(&self) -> Result<(), SolveError> {
+        for (parameter, value) in self.info.parameters.iter().zip(&self.values) {
+            if !parameter.allows(*value) {
+                return Err(SolveError::Option {
+                    name: parameter.name,
+                    value: value.to_string(),
+                    needed: format!("{} needs {}", self.name, parameter.range()),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// How it is built.
+    pub fn construct(&self) -> Construction {
+        (self.info.construct)(*self)
+    }
+
+    /// A weaker one that takes less memory.
+    pub fn weaker(&self) -> Option<PrecondSpec> {
+        (self.info.weaker)(*self)
+    }
+
+    /// Its entries for a matrix of this pattern; `None` where they are known only after the analysis.
+    pub fn predicted_entries(&self, pattern: &Pattern) -> Option<u64> {
+        (self.info.predicted_entries)(*self, pattern)
+    }
+
+    /// The recipe of an incomplete factor on a pattern, if that is what it is.
+    pub fn incomplete(&self) -> Option<Incomplete> {
+        match self.construct() {
+            Construction::Incomplete(recipe) => Some(recipe),
+            _ => None,
+        }
+    }
+
+    /// A factor whose pattern follows the values, if that is what it is.
+    pub(crate) fn threshold(&self) -> Option<ByThreshold> {
+        match self.construct() {
+            Construction::Threshold(threshold) => Some(threshold),
+            _ => None,
+        }
+    }
+
+    /// No preconditioner.
+    pub fn is_none(&self) -> bool {
+        matches!(self.construct(), Construction::Nothing)
+    }
+
+    /// To be chosen from the matrix.
+    pub fn is_auto(&self) -> bool {
+        matches!(self.construct(), Construction::Chosen)
+    }
+}
+
+impl Display for PrecondSpec {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let given = self.info.parameters.iter().zip(&self.values);
+        let last = given.clone().rposition(|(parameter, value)| parameter.default != Some(*value));
+        let Some(last) = last else {
+            return f.pad(&if self.name == self.info.name {
+                without_numbers(self.info)
+            } else {
+                self.name.into()
+            });
+        };
+        let mut text = format!("{}(", self.name);
+        for (k, (_, value)) in given.take(last + 1).enumerate() {
+            write!(text, "{}{value}", if k > 0 { "," } else { "" })?;
+        }
+        f.pad(&(text + ")"))
+    }
+}
+
+/// The name alone: `ssor`, `ic0`, `milu0-columns`.
+pub(super) fn without_numbers(info: &PrecondInfo) -> String {
+    match (info.level_in_name, info.name.split_once('-')) {
+        (false, _) => info.name.into(),
+        (true, None) => format!("{}0", info.name),
+        (true, Some((first, rest))) => format!("{first}0-{rest}"),
+    }
+}
+
+impl Display for Value {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Value::Count(count) => write!(f, "{count}"),
+            // As people write it: 0.01, 1e-8.
+            Value::Real(number) if number != 0.0 && number.abs() < 1e-3 => write!(f, "{number:e}"),
+            Value::Real(number) => write!(f, "{number}"),
+            Value::FromMatrix => f.write_str("from the matrix"),
+        }
+    }
+}
+
+impl serde::Serialize for PrecondSpec {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for PrecondSpec {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}

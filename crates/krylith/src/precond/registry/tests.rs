@@ -1,0 +1,118 @@
+use super::*;
+
+#[test]
+fn every_name_is_read_back() {
+    for info in ALL {
+        assert!(!info.examples.is_empty() && !info.description.is_empty(), "{}", info.name);
+        for &example in info.examples {
+            let spec: PrecondSpec = example.parse().unwrap();
+            assert!(std::ptr::eq(spec.info(), *info), "{example}");
+            assert_eq!(spec.to_string(), example);
+            assert_eq!(example.to_uppercase().parse::<PrecondSpec>().unwrap(), spec);
+            spec.validate().unwrap();
+            assert!(info.parameters.len() <= spec::MOST);
+        }
+        for alias in info.aliases {
+            let other = ALL.iter().filter(|other| other.name == *alias || other.aliases.contains(alias));
+            assert_eq!(other.count(), 1, "{alias}");
+        }
+    }
+}
+
+#[test]
+fn short_and_other_spellings() {
+    for (given, meant) in [
+        ("ilu", "ilu0"),
+        ("IC1", "ic(1)"),
+        ("icc", "ic0"),
+        ("mic2", "mic(2)"),
+        ("mic2(0.5)", "mic(2,0.5)"),
+        ("mic(0,0.95)", "mic(0,0.95)"),
+        ("milu3-columns", "milu-columns(3)"),
+        (" ilut( 5 , 1e-2 ) ", "ilut(5,0.01)"),
+        ("ict(0.00001)", "ict(1e-5)"),
+        ("bilu", "bilu0"),
+        ("sgs", "ssor"),
+        ("Diagonal", "jacobi"),
+    ] {
+        assert_eq!(given.parse::<PrecondSpec>().unwrap().to_string(), meant, "{given}");
+    }
+}
+
+#[test]
+fn errors_say_what_to_write() {
+    for (given, message) in [
+        ("jacoby", "did you mean `jacobi`?"),
+        ("ilu0p", "did you mean `ilu0`?"),
+        ("sssor", "did you mean `ssor`?"),
+        ("", "unknown preconditioner ``"),
+        ("multigrid", "known: auto, none, jacobi, ssor, ic0"),
+        ("ict", "`ict` lacks TOL, below which entries of a column are dropped: ict(TOL)"),
+        ("ilut(1)", "lacks TOL"),
+        ("ilut", "lacks P, how many entries of a row are kept beyond the mean of A: ilut(P,TOL)"),
+        ("ic(-1)", "K, the levels of fill, is a whole number from 0 on, not `-1`"),
+        ("ic()", "not ``"),
+        ("ic(1", "numbers stand in parentheses at the end, as in ic0, ic(K)"),
+        ("ic(1)x", "parentheses"),
+        ("ilu(1,2)", "`ilu(1,2)` has too many numbers: ilu0, ilu(K)"),
+        ("dic(1)", "too many numbers: dic"),
+        ("mic(0,2)", "is a number from 0 to 1, not `2`"),
+        ("mic(0,nan)", "not `nan`"),
+        ("ict(-1)", "not `-1`"),
+        ("ilut(1,inf)", "not `inf`"),
+        ("ilut-fill(0.5,0)", "is a number from 1 on"),
+        ("bdic(0)", "is a whole number from 1 to 8"),
+        ("bdilu(9)", "not `9`"),
+        ("ssor(2)", "OMEGA, the relaxation, is a number from 0.01 to 1.99, not `2`"),
+    ] {
+        let error = given.parse::<PrecondSpec>().unwrap_err().to_string();
+        assert!(error.contains(message), "{given}: {error}");
+    }
+}
+
+#[test]
+fn functions_make_what_names_mean() {
+    use PrecondSpec as P;
+    let threshold = Threshold { keep: FillRule::Factor(3.0), tau: 0.01, pivoting: true };
+    for (spec, name) in [
+        (P::auto(), "auto"),
+        (P::none(), "none"),
+        (P::jacobi(), "jacobi"),
+        (P::ssor(1.5), "ssor(1.5)"),
+        (P::ic(2), "ic(2)"),
+        (P::mic(0, 0.9), "mic(0,0.9)"),
+        (P::dic(), "dic"),
+        (P::ilu(0), "ilu0"),
+        (P::milu(0, 1.0, crate::precond::PreservedSums::Columns), "milu0-columns"),
+        (P::dilu(), "dilu"),
+        (P::ict(0.1), "ict(0.1)"),
+        (P::ilut(threshold), "ilutp-fill(3,0.01)"),
+        (P::block(BlockKind::Dilu, Some(5)), "bdilu(5)"),
+        (P::block(BlockKind::Ic0, None), "bic0"),
+    ] {
+        assert_eq!(spec.to_string(), name);
+        assert_eq!(name.parse::<P>().unwrap(), spec);
+    }
+    assert!(
+        P::mic(0, f64::NAN).validate().is_err() && P::block(BlockKind::Jacobi, Some(9)).validate().is_err()
+    );
+}
+
+/// What is weaker takes no more, and there is an end to it.
+#[test]
+fn weaker_ones_come_to_an_end() {
+    let a = "poisson2d:12".parse::<crate::gallery::Problem>().unwrap().generate().unwrap();
+    for info in ALL {
+        for example in info.examples {
+            let mut spec: PrecondSpec = example.parse().unwrap();
+            let mut steps = 0;
+            while let Some(weaker) = spec.weaker() {
+                let entries = [spec, weaker].map(|s| s.predicted_entries(a.pattern()).unwrap_or(u64::MAX));
+                assert!(entries[1] <= entries[0], "{spec} {weaker}");
+                assert_eq!(weaker.info().symmetric, spec.info().symmetric, "{spec}");
+                (spec, steps) = (weaker, steps + 1);
+                assert!(steps < 64, "{example}");
+            }
+        }
+    }
+}

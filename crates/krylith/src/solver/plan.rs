@@ -1,0 +1,194 @@
+//! From options and facts to a plan, and from a plan to the storages that it would take.
+
+use super::options::Solver;
+use super::reorder::Permutations;
+use crate::choice::Method;
+use crate::engine::SolverSpace;
+use crate::error::{SetupError, SolveError};
+use crate::matrix::{Csr, exact_scale};
+use crate::plan::{Considered, Facts, Failure, Fallback, Reason, ReasonCode, Remedy, SolvePlan};
+use crate::precond::PrecondSpec;
+use crate::setup::{LayoutBuilder, Prospect, SetupContext, SetupRecorder};
+
+impl Solver {
+    /// The rule of the module's head.
+    pub(super) fn plan_for<S: SolverSpace>(
+        &self,
+        space: &S,
+        matrix: &Csr<f64>,
+    ) -> Result<SolvePlan, SolveError> {
+        let plan = match self.method != Method::Auto && !self.preconditioner.is_auto() {
+            true => self.planned(None, self.method, self.preconditioner, ReasonCode::AsAsked),
+            false => self.choose(Facts::of(space, matrix)?),
+        };
+        Ok(match &self.planned {
+            Some(given) => {
+                let reasons = vec![ReasonCode::AsPlanned.into()];
+                SolvePlan { reasons, fallbacks: given.clone(), ..plan }
+            }
+            None => plan,
+        })
+    }
+
+    /// The choices that the caller has left, by the facts.
+    fn choose(&self, facts: Facts) -> SolvePlan {
+        let (definite, pattern) = (facts.may_be_definite(), facts.symmetric_pattern);
+        let open = self.preconditioner.is_auto();
+        // Without IC(0) there is ILU(0), which needs another method than conjugate gradients.
+        let method = match self.method {
+            Method::Auto if definite && (pattern || !open) => Method::Cg,
+            Method::Auto => Method::BiCgStab,
+            asked => asked,
+        };
+        // IC(0) goes with the methods that need a positive definite M, and with a matrix that can have one.
+        let symmetric_method = matches!(method, Method::Cg | Method::Minres);
+        let preconditioner = match (symmetric_method, definite, pattern) {
+            _ if !open => self.preconditioner,
+            (true, true, true) => PrecondSpec::ic(0),
+            (true, true, false) => PrecondSpec::jacobi(),
+            (true, false, _) => PrecondSpec::none(),
+            (false, ..) => PrecondSpec::ilu(0),
+        };
+        let reason = ReasonCode::of(&facts);
+        self.planned(Some(facts), method, preconditioner, reason)
+    }
+
+    fn planned(
+        &self,
+        facts: Option<Facts>,
+        method: Method,
+        preconditioner: PrecondSpec,
+        reason: ReasonCode,
+    ) -> SolvePlan {
+        SolvePlan {
+            fallbacks: self.fallbacks(method, preconditioner, reason != ReasonCode::NoMatrix),
+            facts,
+            method,
+            preconditioner,
+            layout: self.layout,
+            precision: self.precision,
+            ordering: self.reorder,
+            matching: self.matching,
+            reasons: vec![Reason::from(reason)],
+            considered: Vec::new(),
+            predicted_entries: None,
+            predicted_bytes: None,
+        }
+    }
+
+    /// What follows a failure: of the factor, unless that is to be an error; of the method, if it was not the caller who chose it.
+    fn fallbacks(&self, method: Method, preconditioner: PrecondSpec, has_matrix: bool) -> Vec<Fallback> {
+        use Failure::{
+            BadPivot, Breakdown, Diverged, IndefiniteOperator, IndefinitePreconditioner, MemoryLimit,
+            MissingDiagonal, NotFinite,
+        };
+        let mut fallbacks = Vec::new();
+        if self.recover && !preconditioner.is_none() {
+            if preconditioner.info().can_shift {
+                fallbacks.push(Fallback::new([BadPivot], Remedy::ShiftDiagonal));
+            }
+            fallbacks.push(Fallback::new([BadPivot, MissingDiagonal], Remedy::Diagonal));
+            // A limit of the caller's is kept.
+            if preconditioner.weaker().is_some() && self.max_bytes.is_none() && self.max_memory.is_none() {
+                fallbacks.push(Fallback::new([MemoryLimit], Remedy::LessFill));
+            }
+        }
+        let gmres = |preconditioner| Remedy::Method { method: Method::Gmres(30), preconditioner };
+        match (self.method, method) {
+            (Method::Auto, Method::Cg) => {
+                let minres =
+                    Remedy::Method { method: Method::Minres, preconditioner: Some(PrecondSpec::none()) };
+                let after = [IndefiniteOperator, IndefinitePreconditioner, NotFinite, Diverged];
+                fallbacks.push(Fallback::new(after, minres));
+            }
+            (Method::Auto, Method::BiCgStab) => {
+                // A factor that gave numbers that are not finite at once is of no use to another method.
+                let other = if has_matrix { PrecondSpec::jacobi() } else { PrecondSpec::none() };
+                fallbacks.push(Fallback::new([NotFinite], gmres(Some(other))));
+                fallbacks.push(Fallback::new([Breakdown, Diverged], gmres(None)));
+            }
+            _ => {}
+        }
+        fallbacks
+    }
+
+    /// The choices of a plan, its fallbacks included. Tolerances, limits and threads stay those of this solver.
+    pub fn with_plan(mut self, plan: &SolvePlan) -> Self {
+        self.method = plan.method;
+        self.preconditioner = plan.preconditioner;
+        self.layout = plan.layout;
+        self.precision = plan.precision;
+        self.reorder = plan.ordering;
+        self.matching = plan.matching;
+        self.planned = Some(plan.fallbacks.clone());
+        self
+    }
+
+    /// The plan with the storages that were looked at, and what the one that is taken will need.
+    pub(super) fn plan_on<S: SolverSpace>(
+        &self,
+        space: &S,
+        layouts: &[&dyn LayoutBuilder<S>],
+        layout: S::Layout,
+        matrix: &Csr<f64>,
+    ) -> Result<SolvePlan, SolveError> {
+        self.validate()?;
+        matrix.pattern().require_square().map_err(SetupError::from)?;
+        let scale = exact_scale(space.host(), matrix)?;
+        let mut plan = self.plan_for(space, matrix)?;
+        if plan.facts.is_none() {
+            plan.facts = Some(Facts::of(space, matrix)?);
+        }
+        let kind = plan.preconditioner;
+        plan.predicted_entries = kind.predicted_entries(matrix.pattern());
+        if kind.is_none() {
+            return Ok(plan);
+        }
+        let method = plan.method.limited(space.total(&layout), self.max_iterations);
+        let setup = SetupContext::new(
+            self.setup_options(&plan),
+            space,
+            layout,
+            Some(matrix),
+            matrix,
+            (method, scale),
+        );
+        let mut recorder = SetupRecorder::default();
+        match Permutations::find(self, &setup, kind, &mut recorder)? {
+            None => look(setup, layouts, &mut plan, &mut recorder)?,
+            Some(found) => {
+                let matrices = found.permute(&setup, &mut recorder)?;
+                look(found.inner(&setup, &matrices), layouts, &mut plan, &mut recorder)?;
+            }
+        }
+        Ok(plan)
+    }
+}
+
+/// Asks one layout after the other until one takes the system.
+fn look<S: SolverSpace>(
+    mut setup: SetupContext<'_, S>,
+    layouts: &[&dyn LayoutBuilder<S>],
+    plan: &mut SolvePlan,
+    recorder: &mut SetupRecorder,
+) -> Result<(), SolveError> {
+    let kind = plan.preconditioner;
+    setup.choose_precision(kind, recorder);
+    for layout in layouts {
+        let (taken, reason) = match layout.predict(&setup, kind, recorder)? {
+            Prospect::Takes { layout, bytes } => {
+                plan.predicted_bytes = bytes.map(|bytes| bytes + setup.reserved);
+                (true, layout)
+            }
+            Prospect::Refuses(reason) => {
+                setup.refusals.borrow_mut().push(reason.clone());
+                (false, reason)
+            }
+        };
+        plan.considered.push(Considered { layout: layout.name().into(), taken, reason });
+        if taken {
+            break;
+        }
+    }
+    Ok(())
+}

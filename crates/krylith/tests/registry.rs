@@ -1,0 +1,173 @@
+//! Preconditioners through the registry: SSOR, the worked example of CONTRIBUTING, in every storage; and a recipe of the caller's.
+
+use krylith::gallery::Problem;
+use krylith::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
+use krylith::solver::{Layout, MatchingMode, Method, Precision};
+use krylith::space::Threads;
+use krylith::transform::Ordering;
+use krylith::{BackendError, Csr, PrecondSpec, SetupError, Solver};
+
+fn problem(name: &str) -> Csr<f64> {
+    name.parse::<Problem>().unwrap().generate().unwrap()
+}
+
+/// A = [4 1; 2 3] and ω = 3/2: (D/ω + L) (D/ω)⁻¹ (D/ω + U) = [8/3 1; 2 11/4] by hand.
+#[test]
+fn ssor_by_hand() {
+    let a = Csr::from_triplets(2, 2, &[0, 0, 1, 1], &[0, 1, 0, 1], &[4.0, 1.0, 2.0, 3.0]).unwrap();
+    let space = Threads::new(1);
+    let recipe = PrecondSpec::ssor(1.5).incomplete().unwrap();
+    let m = recipe.analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
+    for (column, image) in [([1.0, 0.0], [8.0 / 3.0, 2.0]), ([0.0, 1.0], [1.0, 2.75])] {
+        let mut z: Vec<f64> = vec![0.0; 2];
+        m.apply(&space, &image.to_vec(), &mut z, &mut m.scratch(&space).unwrap()).unwrap();
+        assert!((z[0] - column[0]).abs() < 1e-15 && (z[1] - column[1]).abs() < 1e-15, "{z:?}");
+    }
+}
+
+/// One name, one algorithm: on the grid, in slices and by rows the iterations are those of the same M.
+#[test]
+fn ssor_runs_in_every_storage() {
+    let a = problem("jump3d:20");
+    let b = vec![1.0; a.nrows()];
+    let mut found = Vec::new();
+    for (layout, words) in [
+        (Layout::Auto, "structured: "),
+        (Layout::Slices, "rows by wavefront in slices"),
+        (Layout::Rows, "rows as given"),
+    ] {
+        for precision in [Precision::F64, Precision::Mixed] {
+            let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::ssor(1.3));
+            let solver = solver.layout(layout).precision(precision);
+            let one = solver.clone().threads(1).solve(&a, &b).unwrap();
+            let two = solver.threads(2).solve(&a, &b).unwrap();
+            one.report.require_converged().unwrap();
+            assert!(one.report.layout.starts_with(words), "{}", one.report.layout);
+            assert!(one.x == two.x, "{words}");
+            assert_eq!(one.report.recovery, []);
+            let trick = one.report.layout.contains("Eisenstat's trick");
+            assert_eq!(trick, (layout, precision) == (Layout::Auto, Precision::F64));
+            found.push(one.report.iterations);
+        }
+    }
+    assert!(found.iter().max().unwrap() - found.iter().min().unwrap() <= 1, "{found:?}");
+    let jacobi =
+        Solver::new().method(Method::Cg).preconditioner(PrecondSpec::jacobi()).solve(&a, &b).unwrap();
+    assert!(2 * found[0] < jacobi.report.iterations, "{} {}", found[0], jacobi.report.iterations);
+}
+
+/// A zero on the diagonal is a bad pivot here as for every factor, and is shifted.
+#[test]
+fn ssor_recovers_from_a_zero_on_the_diagonal() {
+    let mut a = problem("poisson2d:20");
+    let place = a.pattern().find(7, 7).unwrap();
+    a.values_mut()[place] = 0.0;
+    let solver = Solver::new().method(Method::Gmres(50)).preconditioner(PrecondSpec::ssor(1.0));
+    for layout in [Layout::Auto, Layout::Slices, Layout::Rows] {
+        let report = solver.clone().layout(layout).solve(&a, &vec![1.0; a.nrows()]).unwrap().report;
+        report.require_converged().unwrap();
+        assert_eq!((report.recovery[0].row, report.preconditioner.as_str()), (Some(7), "ssor"));
+        assert!(report.shift > 0.0);
+    }
+}
+
+/// M⁻¹ = D⁻¹ (2 I − A D⁻¹): two terms of the Neumann series.
+struct Neumann;
+
+struct Terms {
+    a: Csr<f64>,
+    inverse: Vec<f64>,
+}
+
+impl Recipe<Threads<f64>, Csr<f64>> for Neumann {
+    type Symbolic = Neumann;
+
+    fn analyze(&self, _: &Threads<f64>, _: &Csr<f64>) -> Result<Neumann, SetupError> {
+        Ok(Neumann)
+    }
+}
+
+impl Symbolic<Threads<f64>, Csr<f64>> for Neumann {
+    type Factor = Terms;
+
+    fn factor(&self, space: &Threads<f64>, a: &Csr<f64>) -> Result<Terms, SetupError> {
+        let mut terms = Terms { a: a.clone(), inverse: vec![0.0; a.nrows()] };
+        terms.refactor(space, a)?;
+        Ok(terms)
+    }
+}
+
+impl Preconditioner<Threads<f64>, Csr<f64>> for Terms {
+    fn refactor(&mut self, _: &Threads<f64>, a: &Csr<f64>) -> Result<(), SetupError> {
+        self.a = a.clone();
+        for (row, inverse) in self.inverse.iter_mut().enumerate() {
+            match a.get(row, row) {
+                0.0 => return Err(SetupError::BadPivot { row, value: 0.0 }),
+                diagonal => *inverse = 1.0 / diagonal,
+            }
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        self.a.bytes() + 8 * self.inverse.len()
+    }
+}
+
+impl LinearOperator<Threads<f64>> for Terms {
+    type Scratch = Vec<f64>;
+
+    fn domain(&self) -> usize {
+        self.inverse.len()
+    }
+
+    fn range(&self) -> usize {
+        self.inverse.len()
+    }
+
+    fn scratch(&self, _: &Threads<f64>) -> Result<Vec<f64>, BackendError> {
+        Ok(vec![0.0; self.inverse.len()])
+    }
+
+    fn apply(
+        &self,
+        space: &Threads<f64>,
+        x: &Vec<f64>,
+        y: &mut Vec<f64>,
+        scaled: &mut Vec<f64>,
+    ) -> Result<(), BackendError> {
+        scaled.iter_mut().zip(x).zip(&self.inverse).for_each(|((s, x), d)| *s = x * d);
+        self.a.apply(space, scaled, y, &mut ())?;
+        y.iter_mut().zip(x).zip(&self.inverse).for_each(|((y, x), d)| *y = d * (2.0 * x - *y));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_recipe_of_the_callers_goes_the_same_way() {
+    let mut a = problem("poisson2d:30");
+    let b = vec![1.0; a.nrows()];
+    let jacobi = Solver::new().preconditioner(PrecondSpec::jacobi()).solve(&a, &b).unwrap().report;
+    for ordering in [Ordering::Natural, Ordering::Rcm] {
+        let solver = Solver::new().own_preconditioner("neumann", Neumann).reorder(ordering);
+        let mut prepared = solver.prepare(&a).unwrap();
+        let mut x = vec![0.0; b.len()];
+        for _ in 0..2 {
+            x.fill(0.0);
+            let report = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+            report.require_converged().unwrap();
+            assert_eq!((report.preconditioner.as_str(), report.solver.as_str()), ("neumann", "cg"));
+            assert!(report.iterations < jacobi.iterations && report.preconditioner_bytes > 0);
+            a.values_mut().iter_mut().for_each(|v| *v *= 1.1);
+            assert!(prepared.solve(&a, &b, &mut x, &mut ()).is_err());
+            prepared.refactor(&a).unwrap();
+        }
+        let place = a.pattern().find(40, 40).unwrap();
+        let mut bad = a.clone();
+        bad.values_mut()[place] = 0.0;
+        let solver = solver.method(Method::Gmres(30)).matching(MatchingMode::Off);
+        let report = solver.solve(&bad, &b).unwrap().report;
+        assert_eq!((report.recovery[0].row, report.preconditioner.as_str()), (Some(40), "jacobi"));
+        assert!(report.recovery[0].failed.starts_with("neumann: bad pivot"), "{:?}", report.recovery);
+    }
+}
