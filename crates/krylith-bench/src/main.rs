@@ -16,6 +16,7 @@ mod peers;
 mod read;
 mod refactor;
 mod rhs;
+mod share;
 mod structured;
 mod torture;
 
@@ -51,6 +52,8 @@ enum Study {
     Ilut(ilut::Options),
     /// Preparing a solve beside refactoring it
     Refactor(refactor::Options),
+    /// Solves one after the other beside solves at the same time, with one factor
+    Share(share::Options),
     /// Whole solves and single operations beside PETSc, MKL, hypre and others
     Compare(compare::Options),
     /// Incomplete factorizations beside those of PETSc, ilupp and SciPy on the matrices of a folder with a CATALOGUE.tsv: outcomes
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
         Study::Peers(options) => peers::run(&options),
         Study::Ilut(options) => ilut::run(&options),
         Study::Refactor(options) => refactor::run(&options),
+        Study::Share(options) => share::run(&options),
         Study::Compare(options) => compare::run(&options),
         Study::Incomplete(options) => incomplete::run(&options),
         Study::Structured(options) => structured::run(&options),

@@ -125,7 +125,7 @@ fn solve(
         }
         all
     };
-    match solver.solve_from(a, &b, &mut x, &mut observer) {
+    match solver.prepare(a).and_then(|prepared| prepared.solve_observed(a, &b, &mut x, &mut observer)) {
         Err(error) => Ok(with(json!({ "outcome": "setup_failed", "error": error.to_string() }))),
         Ok(report) => {
             if report.outcome == Outcome::Converged

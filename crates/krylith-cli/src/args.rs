@@ -81,7 +81,8 @@ pub struct Solve {
     #[arg(long, default_value = "on")]
     pub recovery: Switch,
 
-    /// Numbers of incomplete factors: f64, or with mixed f32; the answer is f64 and checked in it
+    /// Numbers of the iteration: f64; mixed stores factors in f32; f32 iterates in f32 and refines in f64. The answer is f64 and
+    /// checked in it
     #[arg(long, default_value = "f64")]
     pub precision: Numbers,
 
@@ -194,6 +195,7 @@ pub enum Matching {
 pub enum Numbers {
     F64,
     Mixed,
+    F32,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

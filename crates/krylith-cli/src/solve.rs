@@ -132,6 +132,7 @@ fn solver(options: &Solve, threads: Option<NonZeroUsize>) -> Solver {
     let precision = match options.precision {
         Numbers::F64 => Precision::F64,
         Numbers::Mixed => Precision::Mixed,
+        Numbers::F32 => Precision::F32,
     };
     let matching = match options.matching {
         Matching::Auto => MatchingMode::Auto,
@@ -165,7 +166,7 @@ fn iterate(
     prepared: &mut Prepared<Csr<f64>>,
     loaded: &Loaded,
     b: &[f64],
-    x: &mut Vec<f64>,
+    x: &mut [f64],
     phase: &AtomicU8,
 ) -> Result<Report, SolveError> {
     let mut bar = ResidualBar::new(options.rtol);
@@ -178,7 +179,7 @@ fn iterate(
             ControlFlow::Continue(())
         }
     };
-    let report = prepared.solve(&loaded.matrix, b, x, &mut observer);
+    let report = prepared.solve_observed(&loaded.matrix, b, x, &mut observer);
     // From here on Ctrl-C would lose the answer: let it be written.
     phase.store(SOLVING, Ordering::Relaxed);
     report

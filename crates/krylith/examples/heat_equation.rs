@@ -91,12 +91,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut u: Vec<f64> = (0..n).map(|cell| initial(grid.point(cell))).collect();
 
     // Analyzed and factored once: the matrix is the same in every step.
-    let mut prepared = Solver::new().rtol(1e-10).prepare(&a)?;
+    let prepared = Solver::new().rtol(1e-10).prepare(&a)?;
     for step in 1..=STEPS {
         let b: Vec<f64> = u.iter().map(|v| v / DT).collect();
         let bounds = [lowest(&u), highest(&u)];
         let heat: f64 = u.iter().sum();
-        let report = prepared.solve(&a, &b, &mut u, &mut ())?;
+        let report = prepared.solve(&a, &b, &mut u)?;
         report.require_converged()?;
         if step == 1 {
             println!("layout: {}", report.layout);

@@ -34,11 +34,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         step_matrix(&laplacian, f64::from(step) * 0.3, &mut a);
         let old = u.clone();
         if step == 1 {
-            let forgotten = prepared.solve(&a, &old, &mut u, &mut ());
+            let forgotten = prepared.solve(&a, &old, &mut u);
             assert_eq!(forgotten.map(|_| ()), Err(SolveError::StaleFactor));
         }
         prepared.refactor(&a)?;
-        let report = prepared.solve(&a, &old, &mut u, &mut ())?;
+        let report = prepared.solve(&a, &old, &mut u)?;
         report.require_converged()?;
         total += report.iterations;
     }
@@ -46,10 +46,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hottest = u.iter().copied().fold(0.0, f64::max);
     println!("20 steps, {total} iterations in all; heat left {heat:.4}, hottest point {hottest:.4}");
     // The same steps with the factor of the first: more iterations, the same answers.
-    let mut kept = solver.allow_stale_factor(true).prepare(&a)?;
+    let kept = solver.allow_stale_factor(true).prepare(&a)?;
     step_matrix(&laplacian, 1.5, &mut a);
     let mut v = vec![0.0; n];
-    kept.solve(&a, &u, &mut v, &mut ())?.require_converged()?;
+    kept.solve(&a, &u, &mut v)?.require_converged()?;
     // Heat only leaves through the boundary, and the hottest point cools.
     assert!(heat < 1.0 + 1e-9 && heat > 0.0 && hottest < 0.1);
     Ok(())

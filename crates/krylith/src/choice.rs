@@ -81,8 +81,11 @@ pub enum Precision {
     /// `f64` throughout.
     #[default]
     F64,
-    /// The triangles of incomplete factors are stored in `f32`: fewer bytes an iteration.
+    /// The triangles of incomplete factors are stored in `f32`: fewer bytes per iteration.
     Mixed,
+    /// All of the iteration is in `f32`, refined in `f64` to the tolerance asked for. By rows, with an incomplete factor with levels of
+    /// fill or the diagonal; other preconditioners are as with `Mixed`.
+    F32,
 }
 
 /// Whether columns are permuted so that large entries come to the diagonal (a maximum-product matching with scaling).

@@ -7,6 +7,10 @@
 //! [`Symbolic`], which factors any matrix of that pattern into a [`Preconditioner`], which refactors in place, without
 //! allocating, when only the values have changed.
 
+mod closure;
+
+pub use closure::FnOperator;
+
 use crate::error::{BackendError, SetupError};
 use crate::matrix::Csr;
 use crate::scalar::Scalar;

@@ -47,12 +47,18 @@ pub trait Placement<S: Space> {
 }
 
 /// A matrix in a placement.
-pub trait Storage<S: Space>: LinearOperator<S> {
+pub trait Storage<S: Space>: LinearOperator<S> + Send + Sync + Sized {
     /// `Err(PatternChanged)` unless the matrix has the pattern that was stored.
     fn require(&self, a: &Csr<f64>) -> Result<(), SetupError>;
 
     /// Takes over the values of a matrix of the stored pattern. Values that are here already are left where they are.
     fn set(&mut self, space: &S, a: &Csr<f64>) -> Result<(), SetupError>;
+
+    /// Whether the values are those of this matrix, which has the stored pattern; `false` if that is not known.
+    fn holds(&self, space: &S, a: &Csr<f64>) -> bool;
+
+    /// A copy in the same placement, with the values of another matrix of the stored pattern.
+    fn with_values_of(&self, space: &S, a: &Csr<f64>) -> Result<Self, SetupError>;
 
     /// Bytes of the values, and of indices that are not shared.
     fn bytes(&self) -> usize;
@@ -72,6 +78,19 @@ macro_rules! storage {
                 a: &$crate::Csr<f64>,
             ) -> Result<(), $crate::SetupError> {
                 self.set(space, a)
+            }
+
+            fn holds(&self, space: &$crate::space::Threads<f64>, a: &$crate::Csr<f64>) -> bool {
+                self.holds(space, a)
+            }
+
+            fn with_values_of(
+                &self,
+                space: &$crate::space::Threads<f64>,
+                a: &$crate::Csr<f64>,
+            ) -> Result<Self, $crate::SetupError> {
+                let mut copy = self.clone();
+                copy.set(space, a).map(|()| copy)
             }
 
             fn bytes(&self) -> usize {

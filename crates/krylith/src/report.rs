@@ -2,11 +2,13 @@
 
 use crate::plan::SolvePlan;
 use crate::space::TeamStatistics;
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::borrow::Cow;
+use std::fmt::{Display, Formatter};
 use thiserror::Error;
 
 /// How a solve ended. [`Converged`](Outcome::Converged) is said of the recomputed residual only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Outcome {
@@ -52,7 +54,7 @@ impl Outcome {
 }
 
 /// A step that was taken because another one failed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recovery {
     /// What failed.
     pub failed: String,
@@ -65,18 +67,20 @@ pub struct Recovery {
 }
 
 /// How the residual of an answer was recomputed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Certificate {
     /// `f64`, `double-double` where the rounding of `f64` left the question open, or `f64 without a bound` for an operator without a
     /// matrix.
-    pub arithmetic: &'static str,
+    pub arithmetic: Cow<'static, str>,
+    /// What the residual met or did not: `tolerance`, or `the caller's` criterion.
+    pub criterion: Cow<'static, str>,
     /// What ‖b − A x‖₂ / ‖b‖₂ is at most, the rounding of the recomputed residual included.
     pub residual_bound: Option<f64>,
 }
 
 /// Seconds by phase.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Seconds {
     /// Everything that depends on the pattern alone.
     pub analyze: f64,
@@ -86,8 +90,10 @@ pub struct Seconds {
     pub solve: f64,
 }
 
-/// What a solve did and reached.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// What a solve did and reached. It displays as one line, and JSON keeps all of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[must_use = "a solve may not have converged: `require_converged` says so"]
+#[non_exhaustive]
 pub struct Report {
     /// How it ended.
     pub outcome: Outcome,
@@ -106,6 +112,7 @@ pub struct Report {
     /// Iterations in all.
     pub iterations: usize,
     /// ‖b − A x‖₂ / ‖b‖₂, recomputed from A, x and b.
+    #[serde(deserialize_with = "number")]
     pub relative_residual: f64,
     /// ‖b − A x‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞): x solves exactly a system whose A and b differ by this much, relatively. Not there
     /// for an A that is not a matrix. It bounds the residual, not the error of x.
@@ -117,6 +124,7 @@ pub struct Report {
     /// How often the residual of the recurrence was replaced by the recomputed one.
     pub residual_replacements: usize,
     /// ‖r‖₂ / ‖b‖₂ by iteration, from number 0 on, as the recurrence had it.
+    #[serde(deserialize_with = "numbers")]
     pub history: Vec<f64>,
     /// Entries of the preconditioner.
     pub preconditioner_nnz: usize,
@@ -138,6 +146,31 @@ pub struct Report {
     pub recovery: Vec<Recovery>,
     /// Seconds by phase.
     pub seconds: Seconds,
+}
+
+/// A number that JSON has as `null` because it is not finite.
+fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
+fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
+    let numbers = Vec::<Option<f64>>::deserialize(deserializer)?;
+    Ok(numbers.into_iter().map(|number| number.unwrap_or(f64::NAN)).collect())
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let Report { outcome, solver, preconditioner, iterations, relative_residual, .. } = self;
+        let Seconds { analyze, factor, solve } = self.seconds;
+        let outcome = outcome.name().replace('_', " ");
+        let plural = if *iterations == 1 { "" } else { "s" };
+        write!(
+            f,
+            "{outcome}: {iterations} iteration{plural} of {solver} with {preconditioner}, relative residual \
+             {relative_residual:.2e} recomputed, {:.3} s",
+            analyze + factor + solve
+        )
+    }
 }
 
 /// The answer does not meet the tolerance.

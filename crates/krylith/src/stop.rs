@@ -24,6 +24,13 @@ pub trait StoppingCriterion<R> {
     fn check(&mut self, iteration: &Iteration<R>) -> Option<StopReason>;
 }
 
+/// A closure that says whether to end.
+impl<R, F: FnMut(&Iteration<R>) -> bool> StoppingCriterion<R> for F {
+    fn check(&mut self, iteration: &Iteration<R>) -> Option<StopReason> {
+        self(iteration).then_some(StopReason::Other("the caller's criterion"))
+    }
+}
+
 /// ‖r‖₂ ≤ max(rtol ‖b‖₂, atol).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Residual<R> {

@@ -30,15 +30,20 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn allocations(work: impl FnOnce()) -> usize {
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
-    work();
-    ALLOCATIONS.load(Ordering::Relaxed) - before
+/// Allocations of some work, the least of three times: a thread of the team that starts late, or is sent away beside busy programs,
+/// allocates once. What the work itself allocates, it does every time.
+fn allocations(mut work: impl FnMut()) -> usize {
+    let count = |_| {
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        work();
+        ALLOCATIONS.load(Ordering::Relaxed) - before
+    };
+    (0..3).map(count).min().unwrap_or(0)
 }
 
 #[test]
 fn nothing_is_allocated_after_the_analysis() {
-    let matrix = "elasticity3d:10".parse::<Problem>().unwrap().generate().unwrap();
+    let mut matrix = "elasticity3d:10".parse::<Problem>().unwrap().generate().unwrap();
     for schedule in [Schedule::Levels, Schedule::PointToPoint] {
         for kind in [BlockKind::Jacobi, BlockKind::Ic0, BlockKind::Ilu0, BlockKind::Dic, BlockKind::Dilu] {
             let space = Threads::new(2);
@@ -48,6 +53,8 @@ fn nothing_is_allocated_after_the_analysis() {
             let mut m = BlockPreconditioner::new(&space, &a, &recipe).unwrap();
             let mut scratch = m.scratch(&space).unwrap();
             let count = allocations(|| {
+                // Other values, so that they are taken over.
+                matrix.values_mut().iter_mut().for_each(|v| *v *= 1.5);
                 a.set(&space, &matrix).unwrap();
                 m.refactor(&space, &a).unwrap();
                 a.apply(&space, &x, &mut y, &mut ()).unwrap();

@@ -100,7 +100,7 @@ fn numbers_are_in_the_callers_units_whatever_the_scale() {
     // a guess that is the answer stays
     let exact = [2.5, 4.0, 4.5, 4.0, 2.5].map(|x| x * 1e-200);
     let mut x = exact.to_vec();
-    let report = Solver::new().solve_from(&a, &b, &mut x, &mut ()).unwrap();
+    let report = Solver::new().solve_from(&a, &b, &mut x).unwrap();
     assert_eq!((report.outcome, report.iterations), (Outcome::Converged, 0));
     assert_eq!(x, exact);
     // atol and what an observer sees are not scaled
@@ -110,7 +110,13 @@ fn numbers_are_in_the_callers_units_whatever_the_scale() {
         norms.push(at.residual_norm);
         std::ops::ControlFlow::Continue(())
     };
-    let report = Solver::new().rtol(0.0).atol(1e-205).solve_from(&a, &b, &mut x, &mut observer).unwrap();
+    let report = Solver::new()
+        .rtol(0.0)
+        .atol(1e-205)
+        .prepare(&a)
+        .unwrap()
+        .solve_observed(&a, &b, &mut x, &mut observer)
+        .unwrap();
     assert_eq!(report.outcome, Outcome::Converged);
     assert!((norms[0] / (5f64.sqrt() * 1e-200) - 1.0).abs() < 1e-14, "{norms:?}");
     assert!(norm(&residual(&a, &x, &b)) <= 1e-205);
@@ -156,7 +162,7 @@ fn an_answer_is_finite_even_where_the_residual_does_not_see_it() {
     let b = [5.22297378753383e-201, -1e-200];
     let mut x = vec![5.895391476622172e-15, -2.375236434348182e7];
     let solver = Solver::new().method(Method::BiCgStab).preconditioner(PrecondSpec::jacobi());
-    solver.rtol(1e-2).max_iterations(300).solve_from(&a, &b, &mut x, &mut ()).unwrap();
+    let _ = solver.rtol(1e-2).max_iterations(300).solve_from(&a, &b, &mut x).unwrap();
     assert!(x.iter().all(|x| x.is_finite()), "{x:?}");
 }
 
@@ -169,7 +175,7 @@ fn values_may_leave_the_range_between_factors() {
         prepared.refactor(&a).unwrap();
         let b = product(&a, &[1.0; 40]);
         let mut x = vec![0.0; 40];
-        let report = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+        let report = prepared.solve(&a, &b, &mut x).unwrap();
         assert_eq!(report.outcome, Outcome::Converged, "{scale:e}");
         assert!(relative_residual(&a, &x, &b) <= 1e-8);
     }
@@ -178,28 +184,28 @@ fn values_may_leave_the_range_between_factors() {
 #[test]
 fn numbers_that_are_not_finite_are_errors_with_their_place() {
     let a = tridiagonal(5, [-1.0, 2.0, -1.0]);
-    let mut prepared = Solver::new().prepare(&a).unwrap();
+    let prepared = Solver::new().prepare(&a).unwrap();
     for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         let (mut b, mut x) = (vec![1.0; 5], vec![0.0; 5]);
         b[3] = bad;
-        let error = prepared.solve(&a, &b, &mut x, &mut ()).unwrap_err();
+        let error = prepared.solve(&a, &b, &mut x).unwrap_err();
         assert!(matches!(error, SolveError::NotFinite { what: "b", row: 3, .. }), "{error}");
         let (b, mut x) = (vec![1.0; 5], vec![0.0; 5]);
         x[4] = bad;
-        let error = prepared.solve(&a, &b, &mut x, &mut ()).unwrap_err();
+        let error = prepared.solve(&a, &b, &mut x).unwrap_err();
         assert!(matches!(error, SolveError::NotFinite { what: "the guess x", row: 4, .. }), "{error}");
         // entry (2, 1) is number 6
         let mut bad_a = a.clone();
         bad_a.values_mut()[5] = bad;
         let refused = SetupErrorAt(2, 1);
         assert!(refused.is(&Solver::new().prepare(&bad_a).err().unwrap()));
-        let mut stale = Solver::new().allow_stale_factor(true).prepare(&a).unwrap();
-        assert!(refused.is(&stale.solve(&bad_a, &b, &mut vec![0.0; 5], &mut ()).unwrap_err()));
+        let stale = Solver::new().allow_stale_factor(true).prepare(&a).unwrap();
+        assert!(refused.is(&stale.solve(&bad_a, &b, &mut [0.0; 5]).unwrap_err()));
         let mut again = Solver::new().prepare(&a).unwrap();
         assert!(refused.is(&again.refactor(&bad_a).unwrap_err().into()));
-        assert!(again.solve(&a, &b, &mut vec![0.0; 5], &mut ()).is_err());
+        assert!(again.solve(&a, &b, &mut [0.0; 5]).is_err());
         again.refactor(&a).unwrap();
-        again.solve(&a, &b, &mut vec![0.0; 5], &mut ()).unwrap().require_converged().unwrap();
+        again.solve(&a, &b, &mut [0.0; 5]).unwrap().require_converged().unwrap();
     }
 }
 
@@ -292,8 +298,8 @@ fn an_operator_without_a_matrix_has_a_certificate_without_a_bound() {
     }
     let matrix = tridiagonal(50, [-1.0, 2.0, -1.0]);
     let a = Wrapped(matrix.clone());
-    let mut prepared = Solver::new().prepare_with(&a, &matrix).unwrap();
-    let report = prepared.solve(&a, &[1e-200; 50], &mut vec![0.0; 50], &mut ()).unwrap();
+    let prepared = Solver::new().prepare_with(&a, &matrix).unwrap();
+    let report = prepared.solve(&a, &[1e-200; 50], &mut vec![0.0; 50]).unwrap();
     report.require_converged().unwrap();
     assert_eq!(report.certificate.residual_bound, None);
     assert!(report.certificate.arithmetic.contains("without a bound"));
@@ -371,19 +377,19 @@ fn a_fallback_lasts_for_one_solve() {
     let a = dense(3, &[1.0, 2.0, 0.0, 2.0, 1.0, 0.0, 0.0, 0.0, 1.0]);
     let (bad, good) = ([1.0, -1.0, 0.5], [0.0, 0.0, 1.0]);
     let mut prepared = Solver::new().prepare(&a).unwrap();
-    let first = prepared.solve(&a, &good, &mut vec![0.0; 3], &mut ()).unwrap();
+    let first = prepared.solve(&a, &good, &mut [0.0; 3]).unwrap();
     let steps = first.recovery.len();
     for _ in 0..2 {
-        let fallen = prepared.solve(&a, &bad, &mut vec![0.0; 3], &mut ()).unwrap();
+        let fallen = prepared.solve(&a, &bad, &mut [0.0; 3]).unwrap();
         assert_eq!(fallen.outcome, Outcome::Converged);
         assert_eq!((fallen.solver.as_str(), fallen.recovery.len()), ("minres", steps + 1));
-        let back = prepared.solve(&a, &good, &mut vec![0.0; 3], &mut ()).unwrap();
+        let back = prepared.solve(&a, &good, &mut [0.0; 3]).unwrap();
         assert_eq!((&back.solver, &back.preconditioner), (&first.solver, &first.preconditioner));
         assert_eq!(back.recovery, first.recovery);
         assert_eq!(back.outcome, Outcome::Converged);
     }
     prepared.refactor(&a).unwrap();
-    assert_eq!(prepared.solve(&a, &good, &mut vec![0.0; 3], &mut ()).unwrap().solver, first.solver);
+    assert_eq!(prepared.solve(&a, &good, &mut [0.0; 3]).unwrap().solver, first.solver);
 }
 
 #[test]
@@ -397,24 +403,24 @@ fn a_factor_of_another_matrix_is_refused() {
     columns[a.nnz() - 2] = 0;
     let other = Csr::new(40, 40, a.pattern().row_ptr().to_vec(), columns, a.values().to_vec()).unwrap();
     for layout in [Layout::Auto, Layout::Rows] {
-        let mut prepared = Solver::new().layout(layout).prepare(&a).unwrap();
-        let refused = prepared.solve(&other, &b, &mut vec![0.0; 40], &mut ());
+        let prepared = Solver::new().layout(layout).prepare(&a).unwrap();
+        let refused = prepared.solve(&other, &b, &mut vec![0.0; 40]);
         assert_eq!(refused.unwrap_err(), SolveError::StaleFactor);
         // equal values in other memory are not stale
         let copy = Csr::with_pattern(a.pattern().clone(), a.values().to_vec()).unwrap();
-        prepared.solve(&copy, &b, &mut vec![0.0; 40], &mut ()).unwrap().require_converged().unwrap();
+        prepared.solve(&copy, &b, &mut vec![0.0; 40]).unwrap().require_converged().unwrap();
         // two changes that a weaker hash takes for none
         let mut changed = a.clone();
         let values = changed.values_mut();
         values[20] = -values[20];
         values[28] = f64::from_bits(values[28].to_bits() ^ 1 << 28);
-        let refused = prepared.solve(&changed, &b, &mut vec![0.0; 40], &mut ());
+        let refused = prepared.solve(&changed, &b, &mut vec![0.0; 40]);
         assert_eq!(refused.unwrap_err(), SolveError::StaleFactor);
         // changed and changed back
         let values = changed.values_mut();
         values[20] = -values[20];
         values[28] = f64::from_bits(values[28].to_bits() ^ 1 << 28);
-        prepared.solve(&changed, &b, &mut vec![0.0; 40], &mut ()).unwrap().require_converged().unwrap();
+        prepared.solve(&changed, &b, &mut vec![0.0; 40]).unwrap().require_converged().unwrap();
     }
 }
 
@@ -450,7 +456,7 @@ fn no_answer_is_worse_than_the_guess_or_than_zero() {
         let solver =
             Solver::new().method(method).preconditioner(preconditioner).max_iterations(60 + case % 200);
         let mut x = guess.clone();
-        let Ok(report) = solver.solve_from(&a, &b, &mut x, &mut ()) else { continue };
+        let Ok(report) = solver.solve_from(&a, &b, &mut x) else { continue };
         let reached = norm(&residual(&a, &x, &b));
         let least = norm(&b).min(norm(&residual(&a, &guess, &b)));
         let what = format!("{case}: {method} {preconditioner} {:?} {reached:e} {least:e}", report.outcome);

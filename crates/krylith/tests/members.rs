@@ -175,7 +175,7 @@ fn a_sequence_keeps_what_was_analyzed() {
             let b = right_hand_side(a.nrows());
             let mut x = vec![0.0; a.nrows()];
             let mut prepared = solver(name, method).threads(2).reorder(ordering).prepare(&a).unwrap();
-            let first = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+            let first = prepared.solve(&a, &b, &mut x).unwrap();
             for step in 1..4 {
                 for i in 0..a.nrows() {
                     let place = a.pattern().find(i, i).unwrap();
@@ -183,7 +183,7 @@ fn a_sequence_keeps_what_was_analyzed() {
                 }
                 prepared.refactor(&a).unwrap();
                 x.fill(0.0);
-                let report = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+                let report = prepared.solve(&a, &b, &mut x).unwrap();
                 assert!(report.require_converged().is_ok() && residual(&a, &x, &b) < 1.0000001e-8, "{name}");
                 assert!(
                     report.iterations <= first.iterations + 3,
@@ -241,7 +241,7 @@ fn a_pattern_that_is_not_symmetric_is_multiplied_as_it_is() {
     }
     let a = Csr::from_triplets(n, n, &rows, &columns, &values).unwrap();
     for name in ["ilu0", "ilu(1)", "milu(1,0.9)", "jacobi"] {
-        solve(&solver(name, Method::BiCgStab).threads(2), &a);
+        let _ = solve(&solver(name, Method::BiCgStab).threads(2), &a);
     }
 }
 
@@ -271,11 +271,11 @@ fn after_a_failed_refactor_there_is_no_factor() {
     let mut prepared = solver("ic0", Method::Cg).threads(1).prepare(&good).unwrap();
     for _ in 0..2 {
         assert!(prepared.refactor(&bad).is_err());
-        let refused = prepared.solve(&good, &b, &mut x, &mut ());
+        let refused = prepared.solve(&good, &b, &mut x);
         assert_eq!(refused.map(|_| ()), Err(krylith::SolveError::StaleFactor));
     }
     prepared.refactor(&good).unwrap();
-    prepared.solve(&good, &b, &mut x, &mut ()).unwrap().require_converged().unwrap();
+    prepared.solve(&good, &b, &mut x).unwrap().require_converged().unwrap();
 }
 
 /// What does not fit f32 stays in f64.

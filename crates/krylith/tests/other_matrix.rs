@@ -63,7 +63,7 @@ fn in_pairs(p: &Csr<f64>) -> Csr<f64> {
 fn solve(solver: &Solver, a: &Csr<f64>, from: &Csr<f64>) -> (Vec<f64>, Report) {
     let b: Vec<f64> = (0..a.nrows()).map(|i| ((i * 37) as f64).sin()).collect();
     let mut x = vec![0.0; a.nrows()];
-    let report = solver.prepare_with(a, from).unwrap().solve(a, &b, &mut x, &mut ()).unwrap();
+    let report = solver.prepare_with(a, from).unwrap().solve(a, &b, &mut x).unwrap();
     report.require_converged().unwrap();
     assert!(report.recovery.is_empty(), "{:?}", report.recovery);
     (x, report)
@@ -174,7 +174,7 @@ fn values_of_both_change() {
         let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::ic(0)).layout(layout);
         let mut prepared = solver.prepare_with(&a, &from).unwrap();
         let mut x = vec![0.0; b.len()];
-        let first = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+        let first = prepared.solve(&a, &b, &mut x).unwrap();
         first.require_converged().unwrap();
         let before = x.clone();
         for matrix in [&mut a, &mut from] {
@@ -182,7 +182,7 @@ fn values_of_both_change() {
         }
         prepared.refactor(&from).unwrap();
         x.fill(0.0);
-        let second = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+        let second = prepared.solve(&a, &b, &mut x).unwrap();
         second.require_converged().unwrap();
         assert_eq!(second.iterations, first.iterations);
         assert!(x.iter().zip(&before).all(|(x, y)| (3.0 * x - y).abs() <= 1e-6 * y.abs().max(1e-3)));

@@ -1,7 +1,7 @@
 //! A layout of one's own: rows in reverse order. It is one type with its builder and one line in a list of layouts; the solver,
 //! certification and report are the library's.
 
-use krylith::engine::{Matrices, PlacedEngine};
+use krylith::engine::{DynEngine, Matrices, PlacedEngine};
 use krylith::gallery::Problem;
 use krylith::observe::{Direction, Iteration, Observer};
 use krylith::operator::{DynPreconditioner, LinearOperator, Preconditioner, Recipe};
@@ -95,6 +95,12 @@ impl Storage<Space> for Backwards {
         self.0 = reversed(a);
         Ok(())
     }
+    fn holds(&self, _: &Space, a: &Csr<f64>) -> bool {
+        reversed(a) == self.0
+    }
+    fn with_values_of(&self, _: &Space, a: &Csr<f64>) -> Result<Self, SetupError> {
+        Ok(Backwards(reversed(a)))
+    }
     fn bytes(&self) -> usize {
         self.0.bytes()
     }
@@ -179,8 +185,8 @@ impl LayoutBuilder<Space> for InReverse {
         let other = setup.other_matrix().map(|a| Backwards(reversed(a)));
         let matrices = Matrices::new(source, other);
         let m = DynPreconditioner::new(m);
-        let engine = PlacedEngine::new(space, placement, matrices, m, setup.method)?;
-        Ok(Attempt::Built(Built::Placed(Box::new(engine)), summary))
+        let engine = PlacedEngine::new(placement, matrices, m);
+        Ok(Attempt::Built(Built::Placed(DynEngine::new(engine)), summary))
     }
 }
 
@@ -201,9 +207,9 @@ fn rows_in_reverse() {
         let a = problem(name);
         let b = rhs(a.nrows());
         let solver = Solver::new().method(method);
-        let mut prepared = solver.prepare_on(Threads::new(2), LAYOUTS, &a, &a).unwrap();
+        let prepared = solver.prepare_on(Threads::new(2), LAYOUTS, &a, &a).unwrap();
         let mut x = vec![0.0; a.nrows()];
-        let report = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+        let report = prepared.solve(&a, &b, &mut x).unwrap();
         report.require_converged().unwrap();
         assert_eq!(report.layout, "in reverse");
         let backwards = reversed(&a);
@@ -221,16 +227,16 @@ fn everything_else_comes_with_it() {
     let (b, mut x) = (rhs(a.nrows()), vec![0.0; a.nrows()]);
     let mut prepared = Solver::new().prepare_on(Threads::new(2), LAYOUTS, &a, &a).unwrap();
     a.values_mut().iter_mut().for_each(|v| *v *= 3.0);
-    assert!(matches!(prepared.solve(&a, &b, &mut x, &mut ()), Err(SolveError::StaleFactor)));
+    assert!(matches!(prepared.solve(&a, &b, &mut x), Err(SolveError::StaleFactor)));
     prepared.refactor(&a).unwrap();
-    prepared.solve(&a, &b, &mut x, &mut ()).unwrap().require_converged().unwrap();
+    prepared.solve(&a, &b, &mut x).unwrap().require_converged().unwrap();
     // Bad pivots are shifted away and named by their row of A.
     let mut bad = a.clone();
     let k = bad.pattern().find(200, 200).unwrap();
     bad.values_mut()[k] = -1.0;
     let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::ic(0)).reorder(Ordering::Rcm);
-    let mut prepared = solver.prepare_on(Threads::new(1), LAYOUTS, &a, &a).unwrap();
-    let report = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+    let prepared = solver.prepare_on(Threads::new(1), LAYOUTS, &a, &a).unwrap();
+    let report = prepared.solve(&a, &b, &mut x).unwrap();
     report.require_converged().unwrap();
     assert!(report.ordering.contains("rcm") && report.layout == "in reverse", "{report:?}");
     let placement = Placed(Arc::new(Reverse(7)));
@@ -278,13 +284,13 @@ fn directions_are_seen_in_the_order_of_a() {
     ];
     for (a, solver, layout) in cases {
         let (b, mut x) = (rhs(a.nrows()), vec![0.0; a.nrows()]);
-        let mut prepared = solver.prepare(a).unwrap();
-        let without = prepared.solve(a, &b, &mut x, &mut ()).unwrap();
+        let prepared = solver.prepare(a).unwrap();
+        let without = prepared.solve(a, &b, &mut x).unwrap();
         without.require_converged().unwrap();
         assert_eq!(without.layout.contains("Eisenstat"), layout == "structured", "{}", without.layout);
         x.fill(0.0);
         let mut directions = Directions::default();
-        let report = prepared.solve(a, &b, &mut x, &mut directions).unwrap();
+        let report = prepared.solve_observed(a, &b, &mut x, &mut directions).unwrap();
         report.require_converged().unwrap();
         assert!(report.layout.contains(layout) && !report.layout.contains("Eisenstat"), "{}", report.layout);
         assert!(report.iterations.abs_diff(without.iterations) <= 1);
@@ -303,7 +309,7 @@ fn directions_are_seen_in_the_order_of_a() {
             }
         }
         // The next solve, without an observer, runs as before.
-        let again = prepared.solve(a, &b, &mut x, &mut ()).unwrap();
+        let again = prepared.solve(a, &b, &mut x).unwrap();
         assert_eq!(again.layout, without.layout);
     }
 }

@@ -154,12 +154,12 @@ fn a_recipe_of_the_callers_goes_the_same_way() {
         let mut x = vec![0.0; b.len()];
         for _ in 0..2 {
             x.fill(0.0);
-            let report = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+            let report = prepared.solve(&a, &b, &mut x).unwrap();
             report.require_converged().unwrap();
             assert_eq!((report.preconditioner.as_str(), report.solver.as_str()), ("neumann", "cg"));
             assert!(report.iterations < jacobi.iterations && report.preconditioner_bytes > 0);
             a.values_mut().iter_mut().for_each(|v| *v *= 1.1);
-            assert!(prepared.solve(&a, &b, &mut x, &mut ()).is_err());
+            assert!(prepared.solve(&a, &b, &mut x).is_err());
             prepared.refactor(&a).unwrap();
         }
         let place = a.pattern().find(40, 40).unwrap();

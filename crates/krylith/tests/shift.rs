@@ -125,10 +125,10 @@ fn refactoring_keeps_the_shift() {
         let solver = Solver::new().method(Method::Minres).preconditioner(name.parse().unwrap()).threads(1);
         let mut prepared = solver.prepare(&a).unwrap();
         let mut x = vec![0.0; 40];
-        let first = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+        let first = prepared.solve(&a, &b, &mut x).unwrap();
         prepared.refactor(&a).unwrap();
         x.fill(0.0);
-        let second = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+        let second = prepared.solve(&a, &b, &mut x).unwrap();
         assert!(first.shift > 0.0 && first.shift == second.shift, "{name}: {} {}", first.shift, second.shift);
         assert_eq!(first.iterations, second.iterations, "{name}");
     }

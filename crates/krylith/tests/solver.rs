@@ -171,7 +171,7 @@ fn a_zero_right_hand_side_has_a_zero_answer() {
     assert!(solution.x.iter().all(|&x| x == 0.0));
     // Whatever the guess.
     let mut x = vec![1.0; a.nrows()];
-    let report = Solver::new().solve_from(&a, &vec![0.0; a.nrows()], &mut x, &mut ()).unwrap();
+    let report = Solver::new().solve_from(&a, &vec![0.0; a.nrows()], &mut x).unwrap();
     assert_eq!((report.outcome, report.iterations), (Outcome::Converged, 0));
     assert!(x.iter().all(|&x| x == 0.0));
 }
@@ -205,14 +205,14 @@ fn guesses_observers_and_sequences() {
     let b = right_hand_side(a.nrows());
     let mut prepared = Solver::new().threads(2).prepare(&a).unwrap();
     let mut x = vec![0.0; a.nrows()];
-    let first = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+    let first = prepared.solve(&a, &b, &mut x).unwrap();
     // From the answer itself nothing is left to do.
-    let again = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+    let again = prepared.solve(&a, &b, &mut x).unwrap();
     assert_eq!((again.outcome, again.iterations), (Outcome::Converged, 0));
     // Another matrix of the same pattern, from the old answer.
     a.values_mut().iter_mut().for_each(|v| *v *= 1.5);
     prepared.refactor(&a).unwrap();
-    let third = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+    let third = prepared.solve(&a, &b, &mut x).unwrap();
     third.require_converged().unwrap();
     assert!(third.iterations <= first.iterations);
     assert!(residual(&a, &x, &b) <= 1.0000001e-8);
@@ -223,7 +223,7 @@ fn guesses_observers_and_sequences() {
         if i.index == 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     x.fill(0.0);
-    let report: Report = prepared.solve(&a, &b, &mut x, &mut observer).unwrap();
+    let report: Report = prepared.solve_observed(&a, &b, &mut x, &mut observer).unwrap();
     assert_eq!(report.outcome, Outcome::Interrupted);
     assert_eq!(seen, [0, 1, 2, 3, 4]);
     let error = prepared.refactor(&problem("poisson3d:11"));
@@ -282,11 +282,8 @@ fn an_operator_with_a_matrix_for_the_preconditioner() {
     let (operator, matrix) = (Laplacian(9), problem("poisson3d:9"));
     let b = right_hand_side(matrix.nrows());
     let mut x = vec![0.0; b.len()];
-    let report = Solver::new()
-        .prepare_with(&operator, &matrix)
-        .unwrap()
-        .solve(&operator, &b, &mut x, &mut ())
-        .unwrap();
+    let report =
+        Solver::new().prepare_with(&operator, &matrix).unwrap().solve(&operator, &b, &mut x).unwrap();
     report.require_converged().unwrap();
     assert_eq!((report.preconditioner.as_str(), report.backward_error), ("ic0", None));
     assert!(residual(&matrix, &x, &b) <= 1.0000001e-8);
@@ -317,11 +314,11 @@ fn an_old_factor_serves_a_new_matrix() {
     for name in ["poisson3d:14", "convection3d:12"] {
         let mut a = problem(name);
         let b = right_hand_side(a.nrows());
-        let mut prepared =
+        let prepared =
             Solver::new().threads(2).allow_stale_factor(true).layout(Layout::Slices).prepare(&a).unwrap();
         let mut x = vec![0.0; a.nrows()];
         for step in 0..3 {
-            let report = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+            let report = prepared.solve(&a, &b, &mut x).unwrap();
             assert!(report.layout.contains("slices"), "{}", report.layout);
             report.require_converged().unwrap();
             assert_eq!(report.residual_replacements, 0, "{name}, step {step}");
@@ -343,21 +340,21 @@ fn a_stale_factor_is_refused_unless_allowed() {
         let mut x = vec![0.0; a.nrows()];
         let solver = Solver::new().threads(2).layout(layout);
         let mut prepared = solver.prepare(&a).unwrap();
-        prepared.solve(&a, &b, &mut x, &mut ()).unwrap().require_converged().unwrap();
+        prepared.solve(&a, &b, &mut x).unwrap().require_converged().unwrap();
         a.values_mut()[77] *= 1.0 + f64::EPSILON;
         let before = x.clone();
-        let refused = prepared.solve(&a, &b, &mut x, &mut ());
+        let refused = prepared.solve(&a, &b, &mut x);
         assert_eq!(refused.map(|_| ()), Err(SolveError::StaleFactor));
         assert_eq!(x, before);
         prepared.refactor(&a).unwrap();
-        assert!(prepared.solve(&a, &b, &mut x, &mut ()).is_ok());
+        assert!(prepared.solve(&a, &b, &mut x).is_ok());
         // Once allowed, the answer is that of the matrix given, whatever was factored.
-        let mut kept = solver.allow_stale_factor(true).prepare(&a).unwrap();
+        let kept = solver.allow_stale_factor(true).prepare(&a).unwrap();
         for i in 0..a.nrows() {
             let place = a.pattern().find(i, i).unwrap();
             a.values_mut()[place] *= 2.0;
         }
-        let report = kept.solve(&a, &b, &mut x, &mut ()).unwrap();
+        let report = kept.solve(&a, &b, &mut x).unwrap();
         report.require_converged().unwrap();
         assert!(residual(&a, &x, &b) <= 1.0000001e-8);
     }
@@ -370,7 +367,7 @@ fn the_next_method_does_not_begin_with_something_worse_than_nothing() {
     let a = Csr::from_triplets(2, 2, &[0, 0, 1, 1], &[0, 1, 0, 1], &[1e-300, 1.0, -1.0, 1e-300]).unwrap();
     let solver = Solver::new().preconditioner(PrecondSpec::none());
     let mut x = vec![1e200, -1e200];
-    let report = solver.solve_from(&a, &[1.0, 2.0], &mut x, &mut ()).unwrap();
+    let report = solver.solve_from(&a, &[1.0, 2.0], &mut x).unwrap();
     report.require_converged().unwrap();
     assert!((x[0] + 2.0).abs() < 1e-7 && (x[1] - 1.0).abs() < 1e-7, "{x:?}");
     assert!(report.recovery.iter().any(|step| step.action.contains("gmres")), "{:?}", report.recovery);
@@ -381,13 +378,13 @@ fn a_prepared_solve_moves_to_another_thread() {
     for name in ["poisson3d:20", "elasticity3d:4", "fem2d:30"] {
         let a = problem(name);
         let b = vec![1.0; a.nrows()];
-        let mut prepared = Solver::new().threads(2).prepare(&a).unwrap();
+        let prepared = Solver::new().threads(2).prepare(&a).unwrap();
         let (mut here, mut there) = (vec![0.0; a.nrows()], vec![0.0; a.nrows()]);
-        prepared.solve(&a, &b, &mut here, &mut ()).unwrap();
+        let _ = prepared.solve(&a, &b, &mut here).unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let mut prepared = prepared;
-                prepared.solve(&a, &b, &mut there, &mut ()).unwrap()
+                let prepared = prepared;
+                prepared.solve(&a, &b, &mut there).unwrap()
             });
         });
         assert_eq!(here, there, "{name}");

@@ -95,17 +95,17 @@ fn values_may_change() {
     let b = right_hand_side(a.nrows());
     let mut x = vec![0.0; a.nrows()];
     let mut prepared = Solver::new().threads(2).allow_stale_factor(true).prepare(&a).unwrap();
-    let first = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+    let first = prepared.solve(&a, &b, &mut x).unwrap();
     first.require_converged().unwrap();
     for i in (0..a.nrows()).step_by(3) {
         let place = a.pattern().find(i, i).unwrap();
         a.values_mut()[place] += 1.0;
     }
     x.fill(0.0);
-    prepared.solve(&a, &b, &mut x, &mut ()).unwrap().require_converged().unwrap();
+    prepared.solve(&a, &b, &mut x).unwrap().require_converged().unwrap();
     prepared.refactor(&a).unwrap();
     x.fill(0.0);
-    let second = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+    let second = prepared.solve(&a, &b, &mut x).unwrap();
     second.require_converged().unwrap();
     assert!(second.iterations < first.iterations);
     let fresh = Solver::new().threads(2).solve(&a, &b).unwrap();
@@ -181,12 +181,12 @@ fn a_stale_factor_serves_a_scaled_matrix() {
         let mut a = problem(name);
         let b = right_hand_side(a.nrows());
         let mut x = vec![0.0; a.nrows()];
-        let mut prepared = Solver::new().threads(2).allow_stale_factor(true).prepare(&a).unwrap();
-        let first = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+        let prepared = Solver::new().threads(2).allow_stale_factor(true).prepare(&a).unwrap();
+        let first = prepared.solve(&a, &b, &mut x).unwrap();
         first.require_converged().unwrap();
         a.values_mut().iter_mut().for_each(|v| *v *= 10.0);
         x.fill(0.0);
-        let scaled = prepared.solve(&a, &b, &mut x, &mut ()).unwrap();
+        let scaled = prepared.solve(&a, &b, &mut x).unwrap();
         scaled.require_converged().unwrap();
         assert!(scaled.iterations.abs_diff(first.iterations) <= 1, "{name}: {}", scaled.iterations);
     }
@@ -215,6 +215,6 @@ fn another_pattern_is_refused() {
     for wrong in [holey, problem("convection3d:25")] {
         assert!(matches!(prepared.refactor(&wrong), Err(krylith::SetupError::PatternChanged)));
         x.fill(0.0);
-        prepared.solve(&a, &b, &mut x, &mut ()).unwrap().require_converged().unwrap();
+        prepared.solve(&a, &b, &mut x).unwrap().require_converged().unwrap();
     }
 }

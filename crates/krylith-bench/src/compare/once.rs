@@ -74,10 +74,10 @@ fn solve(
     let mut x = vec![0.0; a.nrows()];
     let solver = solver.threads(options.threads).rtol(options.rtol).max_iterations(options.max_iterations);
     let started = Instant::now();
-    let mut prepared = solver.prepare(a)?;
+    let prepared = solver.prepare(a)?;
     line.setup_seconds = Some(started.elapsed().as_secs_f64());
     let started = Instant::now();
-    let report = prepared.solve(a, b, &mut x, &mut ())?;
+    let report = prepared.solve(a, b, &mut x)?;
     line.solve_seconds = Some(started.elapsed().as_secs_f64());
     line.import_seconds = Some(0.0);
     line.status = report.outcome.name().into();

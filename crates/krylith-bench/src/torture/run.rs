@@ -105,7 +105,7 @@ fn solve_at_once(system: &System, solver: &Solver, watchdog: &Watchdog) -> Made 
             return solver.solve(a, b).map(|solution| (solution.report, solution.x));
         }
         let mut x = guess.clone();
-        let report = solver.solve_from(a, b, &mut x, &mut observer(stop_at))?;
+        let report = solver.prepare(a)?.solve_observed(a, b, &mut x, &mut observer(stop_at))?;
         Ok((report, x))
     });
     let what = What::Solve { matrix: Which::A, rhs: 0, prepares: true, stale: false };
@@ -147,7 +147,7 @@ fn prepared(
                 let mut x = guess.clone();
                 let result = call(watchdog, || {
                     let (a, b) = (system.matrix(matrix), &system.rhs[rhs]);
-                    prepared.solve(a, b, &mut x, &mut observer(system.options.stop_at))
+                    prepared.solve_observed(a, b, &mut x, &mut observer(system.options.stop_at))
                 });
                 last.clone_from(&x);
                 let other = system.preparation == Preparation::FromOther;

@@ -249,7 +249,11 @@ fn settings(choice: &Choice, n: usize, rng: &mut Rng) -> Result<Settings, Failur
             "off" => MatchingMode::Off,
             _ => MatchingMode::Auto,
         })
-        .precision(if choice.get(Of::Precision) == "mixed" { Precision::Mixed } else { Precision::F64 })
+        .precision(match choice.get(Of::Precision) {
+            "mixed" => Precision::Mixed,
+            "f32" => Precision::F32,
+            _ => Precision::F64,
+        })
         .layout(match choice.get(Of::Layout) {
             "slices" => Layout::Slices,
             "rows" => Layout::Rows,

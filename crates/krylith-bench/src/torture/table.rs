@@ -213,7 +213,7 @@ fn axes() -> [Axis; COUNT] {
         },
         Axis { name: "reorder", values: &[("natural", 8), ("rcm", 3), ("amd", 3), ("nd", 2), ("colour", 3)] },
         Axis { name: "matching", values: &[("auto", 3), ("on", 2), ("off", 2)] },
-        Axis { name: "precision", values: &[("f64", 3), ("mixed", 2)] },
+        Axis { name: "precision", values: &[("f64", 3), ("mixed", 2), ("f32", 2)] },
         Axis { name: "layout", values: &[("auto", 3), ("slices", 2), ("rows", 2)] },
         Axis { name: "schedule", values: &[("auto", 2), ("levels", 1), ("point-to-point", 1)] },
         Axis { name: "recovery", values: &[("on", 3), ("off", 1)] },

@@ -3,7 +3,7 @@
 use super::factor::{BlockFactor, BlockKind, BlockRecipe};
 use super::matrix::Bsr;
 use crate::error::{BackendError, SetupError};
-use crate::matrix::{Csr, Pattern};
+use crate::matrix::{Csr, Pattern, SeenValues};
 use crate::operator::{LinearOperator, Preconditioner};
 use crate::placement::storage;
 use crate::precond::driver::FactorScratch;
@@ -28,7 +28,7 @@ macro_rules! with {
 }
 
 /// One of eight types.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Size<B1, B2, B3, B4, B5, B6, B7, B8> {
     B1(B1),
     B2(B2),
@@ -53,8 +53,12 @@ type Factors = Size<
 >;
 
 /// A matrix of blocks of 1 to 8 rows: [`Bsr`] of a size chosen at run time.
-#[derive(Debug)]
-pub struct BlockMatrix(Matrices);
+#[derive(Debug, Clone)]
+pub struct BlockMatrix {
+    blocks: Matrices,
+    /// The values that were taken over last.
+    seen: Option<SeenValues>,
+}
 
 /// A block preconditioner of a size chosen at run time: [`BlockFactor`] for a [`BlockMatrix`].
 #[derive(Debug)]
@@ -64,7 +68,7 @@ impl BlockMatrix {
     /// The blocks of a matrix whose rows and columns are multiples of `size`, which is 1 to 8.
     pub fn new(space: &Threads<f64>, a: &Csr<f64>, size: usize) -> Result<Self, SetupError> {
         let p = a.pattern();
-        let mut blocks = BlockMatrix(match size {
+        let blocks = match size {
             1 => Size::B1(Bsr::zeros(p)?),
             2 => Size::B2(Bsr::zeros(p)?),
             3 => Size::B3(Bsr::zeros(p)?),
@@ -74,28 +78,41 @@ impl BlockMatrix {
             7 => Size::B7(Bsr::zeros(p)?),
             8 => Size::B8(Bsr::zeros(p)?),
             _ => return Err(crate::MatrixError::BlockSize { size }.into()),
-        });
-        blocks.set(space, a)?;
-        Ok(blocks)
+        };
+        let mut matrix = BlockMatrix { blocks, seen: None };
+        matrix.set(space, a)?;
+        Ok(matrix)
     }
 
     fn require(&self, a: &Csr<f64>) -> Result<(), SetupError> {
-        with!(&self.0, own => own.require(a))
+        with!(&self.blocks, own => own.require(a))
     }
 
-    /// Takes over the values of a matrix of the pattern that was blocked; allocates nothing.
+    /// Whether the values are those of this matrix, which has the pattern that was blocked.
+    fn holds(&self, space: &Threads<f64>, a: &Csr<f64>) -> bool {
+        self.seen.is_some_and(|seen| seen.are_those_of(space, a))
+    }
+
+    /// Takes over the values of a matrix of the pattern that was blocked; allocates nothing. Values that are here already are left
+    /// where they are.
     pub fn set(&mut self, space: &Threads<f64>, a: &Csr<f64>) -> Result<(), SetupError> {
-        with!(&mut self.0, own => own.set(space, a))
+        self.require(a)?;
+        if self.holds(space, a) {
+            return Ok(());
+        }
+        with!(&mut self.blocks, own => own.set(space, a))?;
+        self.seen = Some(SeenValues::of(space, a));
+        Ok(())
     }
 
     /// The same matrix by rows.
     pub fn to_csr(&self) -> Csr<f64> {
-        with!(&self.0, own => own.to_csr())
+        with!(&self.blocks, own => own.to_csr())
     }
 
     /// Rows of a block.
     pub fn size(&self) -> usize {
-        match self.0 {
+        match self.blocks {
             Size::B1(_) => 1,
             Size::B2(_) => 2,
             Size::B3(_) => 3,
@@ -109,17 +126,17 @@ impl BlockMatrix {
 
     /// Where the blocks are.
     pub fn pattern(&self) -> &Arc<Pattern> {
-        with!(&self.0, own => own.pattern())
+        with!(&self.blocks, own => own.pattern())
     }
 
     /// Number of scalar rows.
     pub fn nrows(&self) -> usize {
-        with!(&self.0, own => own.nrows())
+        with!(&self.blocks, own => own.nrows())
     }
 
     /// Bytes of blocks and their pattern.
     pub fn bytes(&self) -> usize {
-        with!(&self.0, own => own.bytes())
+        with!(&self.blocks, own => own.bytes())
     }
 }
 
@@ -129,11 +146,11 @@ impl LinearOperator<Threads<f64>> for BlockMatrix {
     type Scratch = ();
 
     fn domain(&self) -> usize {
-        with!(&self.0, own => own.domain())
+        with!(&self.blocks, own => own.domain())
     }
 
     fn range(&self) -> usize {
-        with!(&self.0, own => own.range())
+        with!(&self.blocks, own => own.range())
     }
 
     fn scratch(&self, _: &Threads<f64>) -> Result<(), BackendError> {
@@ -147,7 +164,7 @@ impl LinearOperator<Threads<f64>> for BlockMatrix {
         y: &mut Vec<f64>,
         scratch: &mut (),
     ) -> Result<(), BackendError> {
-        with!(&self.0, own => own.apply(space, x, y, scratch))
+        with!(&self.blocks, own => own.apply(space, x, y, scratch))
     }
 
     fn apply_dot(
@@ -157,7 +174,7 @@ impl LinearOperator<Threads<f64>> for BlockMatrix {
         y: &mut Vec<f64>,
         scratch: &mut (),
     ) -> Result<f64, BackendError> {
-        with!(&self.0, own => own.apply_dot(space, x, y, scratch))
+        with!(&self.blocks, own => own.apply_dot(space, x, y, scratch))
     }
 }
 
@@ -171,7 +188,7 @@ impl BlockPreconditioner {
         ) -> Result<BlockFactor<B>, SetupError> {
             Ok(recipe.analyze_pattern::<B>(a.pattern(), space.threads())?.allocate())
         }
-        let factor = match &a.0 {
+        let factor = match &a.blocks {
             Size::B1(a) => Size::B1(room(space, a, recipe)?),
             Size::B2(a) => Size::B2(room(space, a, recipe)?),
             Size::B3(a) => Size::B3(room(space, a, recipe)?),
@@ -241,7 +258,7 @@ impl Preconditioner<Threads<f64>, BlockMatrix> for BlockPreconditioner {
     }
 
     fn refactor(&mut self, space: &Threads<f64>, a: &BlockMatrix) -> Result<(), SetupError> {
-        match (&mut self.0, &a.0) {
+        match (&mut self.0, &a.blocks) {
             (Size::B1(m), Size::B1(a)) => m.refactor(space, a),
             (Size::B2(m), Size::B2(a)) => m.refactor(space, a),
             (Size::B3(m), Size::B3(a)) => m.refactor(space, a),

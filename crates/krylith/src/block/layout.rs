@@ -7,7 +7,7 @@ use super::{
     BlockKind, BlockMatrix, BlockPreconditioner, BlockRecipe, count_blocks, full_block, natural_block,
 };
 use crate::choice::{Layout, Precision};
-use crate::engine::{Matrices, PlacedEngine};
+use crate::engine::{DynEngine, Matrices, PlacedEngine};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::Pattern;
 use crate::operator::DynPreconditioner;
@@ -99,7 +99,7 @@ fn build(
     kind: PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<Attempt<Threads<f64>>, SolveError> {
-    let SetupContext { space, options, method, source, .. } = *setup;
+    let SetupContext { space, options, source, .. } = *setup;
     let other = setup.other_matrix();
     let predicted = predicted_bytes(setup, block, size);
     setup.require_within_limit(predicted)?;
@@ -111,8 +111,7 @@ fn build(
         Ok::<_, SetupError>((Matrices::new(source, other), m))
     })?;
     let shift = recorder.factor_with(space, (options.recover, kind), matrices.source(), &mut m)?;
-    let n = source.nrows();
-    let vectors = (method.workspace_bytes(n) as usize).saturating_add(16 * n);
+    let vectors = setup.vector_bytes() as usize;
     let summary = SetupSummary {
         kind,
         nnz: m.nnz(),
@@ -125,8 +124,8 @@ fn build(
         held: matrices.bytes(Storage::bytes) + m.bytes() + vectors,
     };
     let placement = Box::new(AsGiven(setup.layout));
-    let engine = PlacedEngine::new(space, placement, matrices, DynPreconditioner::new(m), method)?;
-    Ok(Attempt::Built(Built::Placed(Box::new(engine)), summary))
+    let engine = PlacedEngine::new(placement, matrices, DynPreconditioner::new(m));
+    Ok(Attempt::Built(Built::Placed(DynEngine::new(engine)), summary))
 }
 
 /// Bytes of a matrix in blocks.

@@ -1,10 +1,9 @@
 //! A system in a placement: A, the matrix that its preconditioner is made from, and M, stored in one order.
 
-use super::method::workspace;
 use super::{Engine, Matrices, Run, SolverSpace};
 use crate::choice::Method;
 use crate::error::{BackendError, SetupError, SolveError};
-use crate::krylov::{EisenstatCg, Finish, KrylovMethod, System};
+use crate::krylov::{AnyMethod, EisenstatCg, Finish, KrylovMethod, System};
 use crate::matrix::Csr;
 use crate::observe::{Direction, Iteration, Observer};
 use crate::operator::{DynPreconditioner, Preconditioner};
@@ -13,74 +12,65 @@ use crate::space::Space;
 use std::ops::ControlFlow;
 
 type Factor<S, K> = DynPreconditioner<S, K>;
-type Workspace<S, K> = Box<dyn KrylovMethod<S, K, Factor<S, K>> + Send>;
+type Iterating<S, K> = Box<dyn KrylovMethod<S, K, Factor<S, K>> + Send>;
 
-/// A and M in a placement, and the workspace of a method.
+/// A and M in a placement.
 ///
 /// Conjugate gradients run without products with A where M has the triangles of A ([`EisenstatCg`]) and nobody wants to see
 /// directions.
 pub struct PlacedEngine<S: SolverSpace, K: Storage<S>> {
-    placement: Box<dyn Placement<S> + Send>,
+    placement: Box<dyn Placement<S> + Send + Sync>,
     matrices: Matrices<K>,
     m: Factor<S, K>,
+}
+
+/// What a solve in a placement writes.
+pub struct PlacedWorkspace<S: SolverSpace, K: Storage<S>> {
     method: Method,
-    workspace: Workspace<S, K>,
-    /// The workspace is that of Eisenstat's trick.
+    iteration: Iterating<S, K>,
+    /// The iteration is that of Eisenstat's trick.
     without_product: bool,
     /// b and x in the placement, unless it is the order of A.
     vectors: Option<[S::Vector; 2]>,
+    /// A, where it has other values than the matrix that is stored: M is that of an earlier one.
+    own_a: Option<K>,
 }
 
 impl<S: SolverSpace, K: Storage<S, Scratch: Send> + Send + 'static> PlacedEngine<S, K> {
-    /// Allocates the workspace. M has been made from the source in `matrices`.
+    /// M has been made from the source in `matrices`.
     pub fn new(
-        space: &S,
-        placement: Box<dyn Placement<S> + Send>,
+        placement: Box<dyn Placement<S> + Send + Sync>,
         matrices: Matrices<K>,
         m: Factor<S, K>,
+    ) -> Self {
+        PlacedEngine { placement, matrices, m }
+    }
+
+    fn can_leave_product(&self, own_a: Option<&K>, method: Method) -> bool {
+        let a = own_a.unwrap_or(&self.matrices.a);
+        let shared = || self.m.split_sweeps().is_some_and(|sweeps| sweeps.has_triangles_of(a));
+        method == Method::Cg && self.matrices.are_one() && shared()
+    }
+
+    fn iteration(
+        &self,
+        space: &S,
+        without_product: bool,
         method: Method,
-    ) -> Result<Self, BackendError> {
-        let without_product = can_leave_product(&matrices, &m, method);
-        let workspace = workspace_of(without_product, method, System { space, a: &matrices.a, m: &m })?;
-        let layout = placement.layout();
-        let vectors = match placement.is_identity() {
-            true => None,
-            false => Some([space.zeros(&layout)?, space.zeros(&layout)?]),
-        };
-        Ok(PlacedEngine { placement, matrices, m, method, workspace, without_product, vectors })
-    }
-
-    fn choose_workspace(&mut self, space: &S, without_product: bool) -> Result<(), BackendError> {
+    ) -> Result<Iterating<S, K>, BackendError> {
         let system = System { space, a: &self.matrices.a, m: &self.m };
-        self.workspace = workspace_of(without_product, self.method, system)?;
-        self.without_product = without_product;
-        Ok(())
+        if without_product && let Some(cg) = EisenstatCg::new(system)? {
+            return Ok(Box::new(cg));
+        }
+        Ok(Box::new(AnyMethod::new(method, system)?))
     }
-}
-
-fn can_leave_product<S: SolverSpace, K: Storage<S>>(
-    matrices: &Matrices<K>,
-    m: &Factor<S, K>,
-    method: Method,
-) -> bool {
-    let shared = || m.split_sweeps().is_some_and(|sweeps| sweeps.has_triangles_of(&matrices.a));
-    method == Method::Cg && matrices.are_one() && shared()
-}
-
-fn workspace_of<S: SolverSpace, K: Storage<S, Scratch: Send> + Send + 'static>(
-    without_product: bool,
-    method: Method,
-    system: System<'_, S, K, Factor<S, K>>,
-) -> Result<Workspace<S, K>, BackendError> {
-    if without_product && let Some(cg) = EisenstatCg::new(system)? {
-        return Ok(Box::new(cg));
-    }
-    workspace(method, system)
 }
 
 impl<S: SolverSpace, K: Storage<S, Scratch: Send> + Send + 'static> Engine<S, Csr<f64>>
     for PlacedEngine<S, K>
 {
+    type Workspace = PlacedWorkspace<S, K>;
+
     fn refactor(&mut self, space: &S, source: &Csr<f64>, shift: f64) -> Result<(), SetupError> {
         let stored = self.matrices.source_mut();
         stored.require(source)?;
@@ -90,48 +80,73 @@ impl<S: SolverSpace, K: Storage<S, Scratch: Send> + Send + 'static> Engine<S, Cs
         self.m.refactor(space, stored)
     }
 
-    fn use_method(&mut self, space: &S, _: &Csr<f64>, method: Method) -> Result<(), SolveError> {
-        self.method = method;
-        let without_product = can_leave_product(&self.matrices, &self.m, method);
-        Ok(self.choose_workspace(space, without_product)?)
+    fn workspace(
+        &self,
+        space: &S,
+        _: &Csr<f64>,
+        method: Method,
+    ) -> Result<PlacedWorkspace<S, K>, SolveError> {
+        let without_product = self.can_leave_product(None, method);
+        let iteration = self.iteration(space, without_product, method)?;
+        let layout = self.placement.layout();
+        let vectors = match self.placement.is_identity() {
+            true => None,
+            false => Some([space.zeros(&layout)?, space.zeros(&layout)?]),
+        };
+        Ok(PlacedWorkspace { method, iteration, without_product, vectors, own_a: None })
     }
 
     fn begin(
-        &mut self,
+        &self,
+        workspace: &mut PlacedWorkspace<S, K>,
         space: &S,
         a: &Csr<f64>,
-        b: &S::Vector,
-        x: &S::Vector,
+        (b, x): (&S::Vector, &S::Vector),
         directions: bool,
     ) -> Result<(), SolveError> {
-        self.matrices.a.set(space, a)?;
-        // With a factor that is kept while A changes, M has other triangles than A.
-        let without_product = !directions && can_leave_product(&self.matrices, &self.m, self.method);
-        if without_product != self.without_product {
-            self.choose_workspace(space, without_product)?;
+        let PlacedWorkspace { method, iteration, vectors, own_a, .. } = workspace;
+        let stored = &self.matrices.a;
+        stored.require(a)?;
+        match stored.holds(space, a) {
+            true => *own_a = None,
+            false => match own_a {
+                Some(own) => own.set(space, a)?,
+                None => *own_a = Some(stored.with_values_of(space, a)?),
+            },
         }
-        if let Some([placed_b, placed_x]) = &mut self.vectors {
+        // With a factor that is kept while A changes, M has other triangles than A.
+        let without_product = !directions && self.can_leave_product(own_a.as_ref(), *method);
+        if without_product != workspace.without_product {
+            *iteration = self.iteration(space, without_product, *method)?;
+            workspace.without_product = without_product;
+        }
+        if let Some([placed_b, placed_x]) = vectors {
             self.placement.load(space, Side::Rows, b, placed_b)?;
             self.placement.load(space, Side::Columns, x, placed_x)?;
         }
         Ok(())
     }
 
-    fn run(&mut self, run: Run<'_, S, Csr<f64>>) -> Result<Finish<f64>, BackendError> {
+    fn run(
+        &self,
+        workspace: &mut PlacedWorkspace<S, K>,
+        run: Run<'_, S, Csr<f64>>,
+    ) -> Result<Finish<f64>, BackendError> {
         let Run { start, space, b, x, stop, observer, .. } = run;
-        let system = System { space, a: &self.matrices.a, m: &self.m };
-        let Some([placed_b, placed_x]) = &mut self.vectors else {
-            return self.workspace.run(start, system, b, x, stop, observer);
+        let PlacedWorkspace { iteration, vectors, own_a, .. } = workspace;
+        let system = System { space, a: own_a.as_ref().unwrap_or(&self.matrices.a), m: &self.m };
+        let Some([placed_b, placed_x]) = vectors else {
+            return iteration.run(start, system, b, x, stop, observer);
         };
         let finish = match observer.wants_directions() {
-            false => self.workspace.run(start, system, placed_b, placed_x, stop, observer)?,
+            false => iteration.run(start, system, placed_b, placed_x, stop, observer)?,
             true => {
                 let layout = space.layout(b);
                 let vectors = [space.zeros(&layout)?, space.zeros(&layout)?];
                 let placement = &*self.placement;
                 let mut watched =
                     InOrderOfA { observer, space, placement, vectors, factor: 1.0, failed: None };
-                let finish = self.workspace.run(start, system, placed_b, placed_x, stop, &mut watched)?;
+                let finish = iteration.run(start, system, placed_b, placed_x, stop, &mut watched)?;
                 watched.failed.map_or(Ok(finish), Err)?
             }
         };
@@ -139,15 +154,20 @@ impl<S: SolverSpace, K: Storage<S, Scratch: Send> + Send + 'static> Engine<S, Cs
         Ok(finish)
     }
 
-    fn restore_kept(&self, space: &S, x: &mut S::Vector) -> Result<bool, BackendError> {
-        match self.workspace.kept() {
+    fn restore_kept(
+        &self,
+        workspace: &PlacedWorkspace<S, K>,
+        space: &S,
+        x: &mut S::Vector,
+    ) -> Result<bool, BackendError> {
+        match workspace.iteration.kept() {
             Some((kept, _)) => self.placement.store(space, Side::Columns, kept, x).map(|()| true),
             None => Ok(false),
         }
     }
 
-    fn is_without_product(&self) -> bool {
-        self.without_product
+    fn is_without_product(&self, workspace: &PlacedWorkspace<S, K>) -> bool {
+        workspace.without_product
     }
 }
 

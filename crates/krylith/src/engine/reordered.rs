@@ -4,7 +4,7 @@
 //! Permutations keep 2-norms, so the iteration on the permuted system stops by the user's residual.
 
 use super::placed::InOrderOfA;
-use super::{Engine, Matrices, Run, SolverSpace};
+use super::{DynEngine, Engine, Matrices, Run, SolverSpace};
 use crate::choice::Method;
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::Finish;
@@ -12,14 +12,14 @@ use crate::matrix::{Csr, Pattern, Permutation, SeenValues, exact_scale};
 use crate::placement::{self, Placement, Side};
 use crate::precond::require_pattern;
 use crate::space::Threads;
+use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Permutations of rows and columns, and the power of two that A is multiplied by.
+/// Permutations of rows and columns.
 #[derive(Debug)]
 pub(crate) struct Reordering<L> {
     rows: Permutation,
     columns: Permutation,
-    power: f64,
     layout: L,
     /// Numbers on their way, in this process's memory.
     buffers: Mutex<[Vec<f64>; 2]>,
@@ -30,25 +30,33 @@ impl<L> Reordering<L> {
     pub(crate) fn new(rows: Permutation, columns: Permutation, layout: L) -> Self {
         let n = rows.old().len();
         let buffers = Mutex::new([vec![0.0; n], vec![0.0; n]]);
-        Reordering { rows, columns, power: 1.0, layout, buffers }
+        Reordering { rows, columns, layout, buffers }
     }
+}
 
+/// The order of a permuted system whose A is multiplied by a power of two.
+struct Scaled<'a, L> {
+    reordering: &'a Reordering<L>,
+    power: f64,
+}
+
+impl<L> Scaled<'_, L> {
     fn of(&self, side: Side) -> (&Permutation, f64) {
         match side {
-            Side::Rows => (&self.rows, 1.0),
-            Side::Columns => (&self.columns, self.power),
+            Side::Rows => (&self.reordering.rows, 1.0),
+            Side::Columns => (&self.reordering.columns, self.power),
         }
     }
 }
 
-impl<S: SolverSpace<Layout = L>, L: Clone> Placement<S> for Reordering<L> {
+impl<S: SolverSpace<Layout = L>, L: Clone> Placement<S> for Scaled<'_, L> {
     fn layout(&self) -> L {
-        self.layout.clone()
+        self.reordering.layout.clone()
     }
 
     fn load(&self, space: &S, side: Side, from: &S::Vector, to: &mut S::Vector) -> Result<(), BackendError> {
         let (permutation, power) = self.of(side);
-        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffers = self.reordering.buffers.lock().unwrap_or_else(PoisonError::into_inner);
         let [given, placed] = &mut *buffers;
         space.download(from, given)?;
         placement::gather(space.host(), permutation, given, placed)?;
@@ -58,7 +66,7 @@ impl<S: SolverSpace<Layout = L>, L: Clone> Placement<S> for Reordering<L> {
 
     fn store(&self, space: &S, side: Side, from: &S::Vector, to: &mut S::Vector) -> Result<(), BackendError> {
         let (permutation, power) = self.of(side);
-        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffers = self.reordering.buffers.lock().unwrap_or_else(PoisonError::into_inner);
         let [given, placed] = &mut *buffers;
         space.download(from, placed)?;
         placement::scatter(space.host(), permutation, placed, given)?;
@@ -67,12 +75,12 @@ impl<S: SolverSpace<Layout = L>, L: Clone> Placement<S> for Reordering<L> {
     }
 
     fn user_row(&self, place: usize) -> Option<usize> {
-        self.rows.old().get(place).map(|&row| row as usize)
+        self.reordering.rows.old().get(place).map(|&row| row as usize)
     }
 }
 
 /// A matrix with its rows and columns permuted, multiplied by a power of two.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct PermutedMatrix {
     /// Of the matrix as given.
     source: Arc<Pattern>,
@@ -113,10 +121,15 @@ impl PermutedMatrix {
         matrix.bytes() + size_of::<usize>() * matrix.nnz()
     }
 
+    /// Whether the values are those of this matrix, which has the same pattern.
+    fn holds(&self, host: &Threads<f64>, a: &Csr<f64>) -> bool {
+        self.seen.is_some_and(|seen| seen.are_those_of(host, a))
+    }
+
     /// Takes over the values of a matrix of the same pattern; allocates nothing.
     fn set(&mut self, host: &Threads<f64>, a: &Csr<f64>) -> Result<(), SetupError> {
         require_pattern(&self.source, a.pattern())?;
-        if self.seen.is_some_and(|seen| seen.are_those_of(host, a)) {
+        if self.holds(host, a) {
             return Ok(());
         }
         self.power = exact_scale(host, a)?;
@@ -132,26 +145,35 @@ impl PermutedMatrix {
 pub(crate) struct Reordered<S: SolverSpace> {
     reordering: Reordering<S::Layout>,
     matrices: Matrices<PermutedMatrix>,
+    inner: DynEngine<S>,
+}
+
+/// What a solve of a permuted system writes.
+pub(crate) struct ReorderedWorkspace<S: SolverSpace> {
     b: S::Vector,
     x: S::Vector,
-    inner: Box<dyn Engine<S, Csr<f64>>>,
+    inner: Box<dyn Any + Send>,
+    /// A, where it has other values than the matrix that is permuted already.
+    own_a: Option<PermutedMatrix>,
 }
 
 impl<S: SolverSpace> Reordered<S> {
     pub(crate) fn new(
-        space: &S,
         reordering: Reordering<S::Layout>,
         matrices: Matrices<PermutedMatrix>,
-        inner: Box<dyn Engine<S, Csr<f64>>>,
-    ) -> Result<Self, BackendError> {
-        let (b, x) = (space.zeros(&reordering.layout)?, space.zeros(&reordering.layout)?);
-        let mut engine = Reordered { reordering, matrices, b, x, inner };
-        engine.reordering.power = engine.matrices.a.power;
-        Ok(engine)
+        inner: DynEngine<S>,
+    ) -> Self {
+        Reordered { reordering, matrices, inner }
+    }
+
+    fn scaled(&self, a: &PermutedMatrix) -> Scaled<'_, S::Layout> {
+        Scaled { reordering: &self.reordering, power: a.power }
     }
 }
 
 impl<S: SolverSpace> Engine<S, Csr<f64>> for Reordered<S> {
+    type Workspace = ReorderedWorkspace<S>;
+
     fn refactor(&mut self, space: &S, source: &Csr<f64>, shift: f64) -> Result<(), SetupError> {
         let permuted = self.matrices.source_mut();
         permuted.set(space.host(), source)?;
@@ -159,49 +181,75 @@ impl<S: SolverSpace> Engine<S, Csr<f64>> for Reordered<S> {
         result.map_err(|error| error.in_order_of_a(Some(self.reordering.rows.old())))
     }
 
-    fn use_method(&mut self, space: &S, _: &Csr<f64>, method: Method) -> Result<(), SolveError> {
-        self.inner.use_method(space, &self.matrices.a.matrix, method)
+    fn workspace(
+        &self,
+        space: &S,
+        _: &Csr<f64>,
+        method: Method,
+    ) -> Result<ReorderedWorkspace<S>, SolveError> {
+        let layout = &self.reordering.layout;
+        let inner = self.inner.workspace(space, &self.matrices.a.matrix, method)?;
+        Ok(ReorderedWorkspace { b: space.zeros(layout)?, x: space.zeros(layout)?, inner, own_a: None })
     }
 
     fn begin(
-        &mut self,
+        &self,
+        workspace: &mut ReorderedWorkspace<S>,
         space: &S,
         a: &Csr<f64>,
-        b: &S::Vector,
-        x: &S::Vector,
+        (b, x): (&S::Vector, &S::Vector),
         directions: bool,
     ) -> Result<(), SolveError> {
-        self.matrices.a.set(space.host(), a)?;
-        self.reordering.power = self.matrices.a.power;
-        self.reordering.load(space, Side::Rows, b, &mut self.b)?;
-        self.reordering.load(space, Side::Columns, x, &mut self.x)?;
-        self.inner.begin(space, &self.matrices.a.matrix, &self.b, &self.x, directions)
+        let ReorderedWorkspace { b: own_b, x: own_x, inner, own_a } = workspace;
+        let stored = &self.matrices.a;
+        require_pattern(&stored.source, a.pattern())?;
+        match stored.holds(space.host(), a) {
+            true => *own_a = None,
+            false => own_a.get_or_insert_with(|| stored.clone()).set(space.host(), a)?,
+        }
+        let a = own_a.as_ref().unwrap_or(stored);
+        let order = self.scaled(a);
+        order.load(space, Side::Rows, b, own_b)?;
+        order.load(space, Side::Columns, x, own_x)?;
+        self.inner.begin(inner, space, &a.matrix, (own_b, own_x), directions)
     }
 
-    fn run(&mut self, run: Run<'_, S, Csr<f64>>) -> Result<Finish<f64>, BackendError> {
+    fn run(
+        &self,
+        workspace: &mut ReorderedWorkspace<S>,
+        run: Run<'_, S, Csr<f64>>,
+    ) -> Result<Finish<f64>, BackendError> {
         let Run { start, space, x, stop, observer, .. } = run;
-        let Reordered { reordering, matrices, b, x: own_x, inner } = self;
-        let a = &matrices.a.matrix;
+        let ReorderedWorkspace { b, x: own_x, inner: own, own_a } = workspace;
+        let stored = own_a.as_ref().unwrap_or(&self.matrices.a);
+        let (a, order) = (&stored.matrix, self.scaled(stored));
         let finish = match observer.wants_directions() {
-            false => inner.run(Run { start, space, a, b, x: own_x, stop, observer })?,
+            false => self.inner.run(own, Run { start, space, a, b, x: own_x, stop, observer })?,
             true => {
-                let vectors = [space.zeros(&reordering.layout)?, space.zeros(&reordering.layout)?];
-                let factor = reordering.power;
-                let placement = &*reordering;
+                let layout = &self.reordering.layout;
+                let vectors = [space.zeros(layout)?, space.zeros(layout)?];
+                let (factor, placement) = (order.power, &order);
                 let mut watched = InOrderOfA { observer, space, placement, vectors, factor, failed: None };
-                let finish = inner.run(Run { start, space, a, b, x: own_x, stop, observer: &mut watched })?;
+                let observer = &mut watched;
+                let finish = self.inner.run(own, Run { start, space, a, b, x: own_x, stop, observer })?;
                 watched.failed.map_or(Ok(finish), Err)?
             }
         };
-        reordering.store(space, Side::Columns, own_x, x)?;
+        order.store(space, Side::Columns, own_x, x)?;
         Ok(finish)
     }
 
-    fn restore_kept(&self, space: &S, x: &mut S::Vector) -> Result<bool, BackendError> {
+    fn restore_kept(
+        &self,
+        workspace: &ReorderedWorkspace<S>,
+        space: &S,
+        x: &mut S::Vector,
+    ) -> Result<bool, BackendError> {
         let mut kept = space.zeros(&self.reordering.layout)?;
-        let found = self.inner.restore_kept(space, &mut kept)?;
+        let found = self.inner.restore_kept(&workspace.inner, space, &mut kept)?;
         if found {
-            self.reordering.store(space, Side::Columns, &kept, x)?;
+            let a = workspace.own_a.as_ref().unwrap_or(&self.matrices.a);
+            self.scaled(a).store(space, Side::Columns, &kept, x)?;
         }
         Ok(found)
     }
@@ -210,7 +258,7 @@ impl<S: SolverSpace> Engine<S, Csr<f64>> for Reordered<S> {
         self.matrices.a.power != 1.0
     }
 
-    fn is_without_product(&self) -> bool {
-        self.inner.is_without_product()
+    fn is_without_product(&self, workspace: &ReorderedWorkspace<S>) -> bool {
+        self.inner.is_without_product(&workspace.inner)
     }
 }

@@ -63,6 +63,12 @@ pub enum FormatError {
          nor NumPy .npz or .npy, nor PETSc binary"
     )]
     UnknownFormat,
+    /// The content is compressed in a way that this build has left out.
+    #[error("this build of krylith has no {feature}: it needs the cargo feature `{feature}`")]
+    WithoutFeature {
+        /// The feature.
+        feature: &'static str,
+    },
     /// A file name from which no format to write follows.
     #[error("cannot tell the format to write from the name; it may end in {endings}")]
     UnknownEnding {

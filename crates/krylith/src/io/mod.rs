@@ -7,6 +7,8 @@
 //! | NumPy | `.npy` | | yes |
 //! | PETSc binary | `.petsc`, `.bin`, `.dat` | yes | yes |
 //!
+//! Compression is behind the cargo features `gzip`, `xz` and `zstd`, all on by default.
+//!
 //! A file to read is recognised by its first bytes, whatever its name; a file to write by its ending. Files from anywhere may be
 //! read: nothing in them makes a reader panic, and every allocation is in proportion to the file (see [`ReadOptions`]). A file
 //! is written beside its place and moved there when it is complete.
@@ -20,6 +22,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod compression;
 mod error;
 pub mod matrix_market;
 mod npy;

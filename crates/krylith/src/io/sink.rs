@@ -1,14 +1,11 @@
 //! Files to write: the format from the name, compression, and the move into place.
 
+use super::compression::Compression;
 use super::error::FormatError;
-use super::source::Compression;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// Matrix text shrinks hardly more with higher presets, which take many times as long.
-const XZ_PRESET: u32 = 1;
 
 /// A format to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,23 +98,6 @@ pub(crate) fn compressed(
 ) -> Result<(), FormatError> {
     match compression {
         None => write(out),
-        Some(Compression::Gzip) => {
-            let mut encoder = flate2::write::GzEncoder::new(out, flate2::Compression::default());
-            write(&mut encoder)?;
-            encoder.finish()?;
-            Ok(())
-        }
-        Some(Compression::Xz) => {
-            let mut encoder = liblzma::write::XzEncoder::new(out, XZ_PRESET);
-            write(&mut encoder)?;
-            encoder.finish()?;
-            Ok(())
-        }
-        Some(Compression::Zstd) => {
-            let mut encoder = zstd::Encoder::new(out, 3)?;
-            write(&mut encoder)?;
-            encoder.finish()?;
-            Ok(())
-        }
+        Some(compression) => compression.write(out, write),
     }
 }

@@ -5,6 +5,7 @@
 //! parse it, so that a piece is still in their cache and the whole text is never in memory; formats with tables are read as a
 //! whole, all threads reading. The file has the length that it had when it was opened: what is appended later is not read.
 
+use super::compression::Compression;
 use super::error::FormatError;
 use super::options::ReadOptions;
 use crate::huge;
@@ -15,9 +16,6 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
-/// Memory that an xz decoder may take for its dictionary: four times what `xz -9` asks for.
-const XZ_MEMORY: u64 = 256 << 20;
-
 /// Bytes that suffice to recognise a format.
 const FIRST: usize = 64;
 
@@ -26,25 +24,6 @@ const BLOCK: usize = 4 << 20;
 
 /// Bytes read behind a piece of text, where its last line probably ends.
 const OVERHANG: usize = 256;
-
-/// Compression, recognised by the first bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Compression {
-    Gzip,
-    Xz,
-    Zstd,
-}
-
-impl Compression {
-    fn detect(bytes: &[u8]) -> Option<Self> {
-        match bytes {
-            [0x1f, 0x8b, ..] => Some(Compression::Gzip),
-            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some(Compression::Xz),
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Compression::Zstd),
-            _ => None,
-        }
-    }
-}
 
 /// The content of a file, or of a slice.
 pub(crate) struct Source<'a> {
@@ -140,16 +119,7 @@ impl<'a> Source<'a> {
         };
         let limit = options.expanded_limit(self.len as u64);
         let input = Reporting { source: &self, done: 0, options };
-        let expanded = match compression {
-            Compression::Gzip => read_within(flate2::read::MultiGzDecoder::new(input), limit)?,
-            Compression::Xz => {
-                let concatenated = liblzma::stream::CONCATENATED;
-                let stream = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY, concatenated);
-                let stream = stream.map_err(std::io::Error::other)?;
-                read_within(liblzma::read::XzDecoder::new_stream(input, stream), limit)?
-            }
-            Compression::Zstd => read_within(zstd::Decoder::new(input)?, limit)?,
-        };
+        let expanded = read_within(compression.reader(input)?, limit)?;
         Ok(expanded.into())
     }
 

@@ -1,6 +1,7 @@
 //! Methods behind one interface, for whoever chooses one at run time.
 
 use super::{BiCgStab, Cg, Fgmres, Finish, Gmres, Minres, System};
+use crate::choice::Method;
 use crate::error::BackendError;
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
@@ -65,3 +66,61 @@ method!(BiCgStab, solve);
 method!(Gmres, solve);
 method!(Fgmres, solve);
 method!(Minres, solve);
+
+/// Any of the methods, without a box: A may borrow what it likes.
+pub enum AnyMethod<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
+    /// Conjugate gradients.
+    Cg(Cg<S, A, M>),
+    /// BiCGStab.
+    BiCgStab(BiCgStab<S, A, M>),
+    /// GMRES.
+    Gmres(Gmres<S, A, M>),
+    /// Flexible GMRES.
+    Fgmres(Fgmres<S, A, M>),
+    /// MINRES.
+    Minres(Minres<S, A, M>),
+}
+
+/// The same expression for every method.
+macro_rules! with_method {
+    ($any:expr, $method:ident => $work:expr) => {
+        match $any {
+            AnyMethod::Cg($method) => $work,
+            AnyMethod::BiCgStab($method) => $work,
+            AnyMethod::Gmres($method) => $work,
+            AnyMethod::Fgmres($method) => $work,
+            AnyMethod::Minres($method) => $work,
+        }
+    };
+}
+
+impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> AnyMethod<S, A, M> {
+    /// Allocates the workspace of a method for a system; `auto` is BiCGStab.
+    pub fn new(method: Method, system: System<'_, S, A, M>) -> Result<Self, BackendError> {
+        Ok(match method {
+            Method::Cg => AnyMethod::Cg(Cg::new(system)?),
+            Method::Gmres(restart) => AnyMethod::Gmres(Gmres::new(system, restart)?),
+            Method::Fgmres(restart) => AnyMethod::Fgmres(Fgmres::new(system, restart)?),
+            Method::Minres => AnyMethod::Minres(Minres::new(system)?),
+            Method::BiCgStab | Method::Auto => AnyMethod::BiCgStab(BiCgStab::new(system)?),
+        })
+    }
+}
+
+impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> KrylovMethod<S, A, M> for AnyMethod<S, A, M> {
+    fn run(
+        &mut self,
+        start: Start,
+        system: System<'_, S, A, M>,
+        b: &S::Vector,
+        x: &mut S::Vector,
+        stop: &mut dyn StoppingCriterion<S::Real>,
+        observer: &mut dyn Observer<S::Real, S::Vector>,
+    ) -> Result<Finish<S::Real>, BackendError> {
+        with_method!(self, method => method.run(start, system, b, x, stop, observer))
+    }
+
+    fn kept(&self) -> Option<(&S::Vector, S::Real)> {
+        with_method!(self, method => method.kept())
+    }
+}

@@ -38,7 +38,7 @@ pub use cg::Cg;
 pub use eisenstat::EisenstatCg;
 pub use fgmres::Fgmres;
 pub use gmres::Gmres;
-pub use method::{KrylovMethod, Start};
+pub use method::{AnyMethod, KrylovMethod, Start};
 pub use minres::Minres;
 
 use crate::error::BackendError;

@@ -60,8 +60,8 @@ impl Display for Failure {
             Failure::BadPivot => "a bad pivot",
             Failure::MissingDiagonal => "a missing diagonal entry",
             Failure::MemoryLimit => "a factor that is too large",
-            Failure::IndefiniteOperator => "A not being positive definite",
-            Failure::IndefinitePreconditioner => "M not being positive definite",
+            Failure::IndefiniteOperator => "an indefinite A",
+            Failure::IndefinitePreconditioner => "an indefinite M",
             Failure::Breakdown => "a breakdown of the method",
             Failure::Diverged => "divergence",
             Failure::NotFinite => "numbers that are not finite",
@@ -80,6 +80,8 @@ pub enum Remedy {
     LessFill,
     /// The diagonal alone, in a form that cannot fail.
     Diagonal,
+    /// The same in `f64`, for this right-hand side alone.
+    DoublePrecision,
     /// Another method, for this right-hand side alone.
     Method {
         /// The method.
@@ -95,6 +97,7 @@ impl Display for Remedy {
             Remedy::ShiftDiagonal => f.write_str("the diagonal is shifted, by as little as works"),
             Remedy::LessFill => f.write_str("less fill"),
             Remedy::Diagonal => f.write_str("the diagonal, or the largest entry of a row where it has none"),
+            Remedy::DoublePrecision => f.write_str("the same in f64"),
             Remedy::Method { method, preconditioner: Some(preconditioner) } => {
                 write!(f, "{method} with {preconditioner}")
             }

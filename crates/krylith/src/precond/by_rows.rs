@@ -102,7 +102,7 @@ fn by_threshold(
     recorder: &mut SetupRecorder,
 ) -> Result<Attempt<Threads<f64>>, SolveError> {
     let values = || triangles.0.lower.values().iter().chain(triangles.0.upper.values());
-    let mixed = setup.options.precision == Precision::Mixed;
+    let mixed = setup.options.precision != Precision::F64;
     match mixed && values().all(|v| v.abs() < LARGEST_F32) {
         true => frozen::<f32>(setup, kind, triangles, recorder),
         false => frozen::<f64>(setup, kind, triangles, recorder),
@@ -157,8 +157,7 @@ fn built<S: Real>(
     let (nnz, bytes) = (f.nnz(), f.bytes());
 
     let schedule = Some(f.schedule(setup.space.threads()));
-    let n = setup.source.nrows();
-    let vectors = (setup.method.workspace_bytes(n) as usize).saturating_add(16 * n);
+    let vectors = setup.vector_bytes() as usize;
     let (predicted, held) = (predicted.unwrap_or(bytes) + vectors, bytes + vectors);
     let ordering = String::new();
     let summary = SetupSummary { kind, nnz, bytes, shift, schedule, layout, ordering, predicted, held };
@@ -172,15 +171,15 @@ fn by_recipe(
     kind: PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<Attempt<Threads<f64>>, SolveError> {
-    let SetupContext { space, source, method, .. } = *setup;
+    let SetupContext { space, source, .. } = *setup;
     let mut made = None;
     recorder.factor(space, (false, kind), 0.0, |_| {
         made = Some(recipe.build(space, source)?);
         Ok(())
     })?;
     let m = made.expect("the attempt worked");
-    let (n, bytes) = (source.nrows(), m.bytes());
-    let vectors = (method.workspace_bytes(n) as usize).saturating_add(16 * n);
+    let bytes = m.bytes();
+    let vectors = setup.vector_bytes() as usize;
     let predicted = kind.predicted_entries(source.pattern()).map_or(bytes, |entries| 8 * entries as usize);
     let summary = SetupSummary {
         kind,

@@ -13,6 +13,7 @@ mod jacobi;
 mod ldu;
 mod pivot;
 pub mod registry;
+mod single;
 pub mod threshold;
 
 pub(crate) use by_rows::ByRows;
@@ -23,6 +24,7 @@ pub use incomplete::{Incomplete, IncompleteFactor, IncompleteSymbolic};
 pub use jacobi::{Jacobi, JacobiFactor, JacobiSymbolic};
 pub(crate) use pivot::FirstBadPivot;
 pub use registry::PrecondSpec;
+pub(crate) use single::InSingle;
 
 use crate::error::SetupError;
 use crate::matrix::Pattern;

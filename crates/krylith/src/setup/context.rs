@@ -22,6 +22,14 @@ const SMALL: u64 = 64 << 20;
 /// Numbers below this, and their inverses, are well within the range of `f32`.
 pub(crate) const LARGEST_F32: f64 = 1e30;
 
+/// Bytes of a method's workspace, and of b, x and the recomputed residual beside it.
+pub(crate) fn vector_bytes(method: Method, rows: usize) -> u64 {
+    method.workspace_bytes(rows).saturating_add(AROUND * rows as u64)
+}
+
+/// Bytes per row of the vectors around a method: b, x and the recomputed residual.
+pub(super) const AROUND: u64 = 24;
+
 /// Options of a set-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SetupOptions {
@@ -137,18 +145,18 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
     /// Decides in which numbers factors are stored: entries of A pass through `f32` while they are eliminated, and where that is too
     /// narrow for them, `f64` is kept, and recorded.
     pub(crate) fn choose_precision(&mut self, kind: PrecondSpec, recorder: &mut SetupRecorder) {
-        if self.options.precision != Precision::Mixed {
+        if self.options.precision == Precision::F64 {
             return;
         }
         let fits = |v: f64| v == 0.0 || (1.0 / LARGEST_F32..LARGEST_F32).contains(&v.abs());
         let misfit = self.source.values().iter().position(|&v| !fits(v));
         self.narrow = misfit.is_none();
         if let Some(k) = misfit
-            && kind.incomplete().is_some()
+            && (kind.incomplete().is_some() || self.options.precision == Precision::F32)
         {
             let row = self.source.pattern().row_ptr().partition_point(|&first| first <= k) - 1;
             recorder.recovery.push(Recovery {
-                failed: format!("mixed precision: an entry of row {row} is out of the range of f32"),
+                failed: format!("factors in f32: an entry of row {row} is out of the range of f32"),
                 row: Some(row),
                 value: Some(self.source.values()[k]),
                 action: "factors in f64".into(),
@@ -188,7 +196,7 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
     /// Bytes of the method's workspace, and of the vectors around it.
     pub(crate) fn vector_bytes(&self) -> u64 {
         let rows = self.source.nrows();
-        self.method.workspace_bytes(rows).saturating_add(16 * rows as u64)
+        vector_bytes(self.method, rows)
     }
 
     /// `Err(MemoryLimit)` if vectors, what is taken already, and the least that a factor takes, are more than there is.

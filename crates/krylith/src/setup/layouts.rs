@@ -1,6 +1,6 @@
 //! The layouts of a space, tried one after the other.
 
-use super::{Attempt, Built, LayoutBuilder, SetupContext, SetupRecorder, SetupSummary};
+use super::{Attempt, Built, LayoutBuilder, SetupContext, SetupRecorder, SetupSummary, vector_bytes};
 use crate::choice::Method;
 use crate::engine::SolverSpace;
 use crate::error::{BackendError, SolveError};
@@ -37,7 +37,7 @@ pub(crate) fn no_preconditioner<S: SolverSpace>(
     method: Method,
 ) -> (DynPreconditioner<S, Csr<f64>>, SetupSummary) {
     let n = space.len(&layout);
-    let bytes = (method.workspace_bytes(n) as usize).saturating_add(16 * n);
+    let bytes = vector_bytes(method, n) as usize;
     let summary = SetupSummary {
         kind: PrecondSpec::none(),
         nnz: 0,

@@ -1,6 +1,7 @@
 //! How much memory a solve with an incomplete factor will take, predicted from the pattern before anything is allocated.
 
 use super::Prospect;
+use super::context::AROUND;
 use crate::choice::Method;
 use crate::matrix::Pattern;
 use crate::precond::bytes_by_rows;
@@ -89,11 +90,11 @@ impl Memory {
         Prospect::Takes { layout: self.layout, bytes: Some(bytes) }
     }
 
-    /// What the method stores, a copy of b and the recomputed residual; b and x reordered if rows are.
+    /// What the method stores, copies of b and x and the recomputed residual; b and x reordered if rows are.
     pub fn vectors(&self, method: Method) -> usize {
         let (length, others) = match self.positions {
-            Some(positions) => (positions, 16 * positions + 16 * self.rows),
-            None => (self.rows, 16 * self.rows),
+            Some(positions) => (positions, 16 * positions + AROUND as usize * self.rows),
+            None => (self.rows, AROUND as usize * self.rows),
         };
         (method.workspace_bytes(length) as usize).saturating_add(others)
     }

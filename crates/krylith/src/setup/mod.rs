@@ -12,14 +12,14 @@ mod recorder;
 mod recover;
 
 pub use available::available_memory;
-pub(crate) use context::{LARGEST_F32, OneFactor};
+pub(crate) use context::{LARGEST_F32, OneFactor, vector_bytes};
 pub use context::{SetupContext, SetupOptions};
 pub(crate) use layouts::{in_layouts, no_preconditioner};
 pub use memory::Memory;
 pub use recorder::SetupRecorder;
 pub(crate) use recorder::agree;
 
-use crate::engine::{Engine, SolverSpace};
+use crate::engine::{DynEngine, SolverSpace};
 use crate::error::SolveError;
 use crate::matrix::Csr;
 use crate::operator::DynPreconditioner;
@@ -53,7 +53,7 @@ pub enum Built<S: SolverSpace> {
     /// A preconditioner in the order of A, for any A.
     InOrder(DynPreconditioner<S, Csr<f64>>),
     /// A and its preconditioner in a placement; only where A is a matrix.
-    Placed(Box<dyn Engine<S, Csr<f64>>>),
+    Placed(DynEngine<S>),
 }
 
 /// Whether a layout takes a system.

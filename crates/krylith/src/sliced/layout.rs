@@ -2,7 +2,7 @@
 
 use super::{NotSliced, Sliced, SlicedPattern, SlicedSymbolic, StorageScalar};
 use crate::choice::Layout;
-use crate::engine::{Matrices, PlacedEngine};
+use crate::engine::{DynEngine, Matrices, PlacedEngine};
 use crate::error::{SetupError, SolveError};
 use crate::matrix::{Csr, Pattern};
 use crate::operator::DynPreconditioner;
@@ -179,6 +179,6 @@ fn build<S: StorageScalar>(
         ordering: String::new(),
     };
     let placement = Box::new(Placed(Arc::clone(&of_a.order)));
-    let engine = PlacedEngine::new(space, placement, matrices, DynPreconditioner::new(m), method)?;
-    Ok(Attempt::Built(Built::Placed(Box::new(engine)), summary))
+    let engine = PlacedEngine::new(placement, matrices, DynPreconditioner::new(m));
+    Ok(Attempt::Built(Built::Placed(DynEngine::new(engine)), summary))
 }

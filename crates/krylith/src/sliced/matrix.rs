@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Values on a sliced pattern.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Sliced {
     pub(super) pattern: Arc<SlicedPattern>,
     pub(super) lower: Vec<f64>,
@@ -34,7 +34,7 @@ pub struct Sliced {
 }
 
 /// One value a strip, for a matrix of constant coefficients.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Uniform {
     lower: Vec<f64>,
     upper: Vec<f64>,
@@ -62,11 +62,16 @@ impl Sliced {
         if self.pattern.places.len() == a.nnz() { Ok(()) } else { Err(SetupError::PatternChanged) }
     }
 
+    /// Whether the values are those of this matrix, which has the pattern that was sliced.
+    pub(crate) fn holds(&self, space: &Threads<f64>, a: &Csr<f64>) -> bool {
+        self.seen.is_some_and(|seen| seen.are_those_of(space, a))
+    }
+
     /// Takes over the values of a matrix of the pattern that was sliced; allocates nothing. Values that are here already are left
     /// where they are.
     pub fn set(&mut self, space: &Threads<f64>, a: &Csr<f64>) -> Result<(), SetupError> {
         self.require(a)?;
-        if self.seen.is_some_and(|seen| seen.are_those_of(space, a)) {
+        if self.holds(space, a) {
             return Ok(());
         }
         self.scatter(space, a);

@@ -3,7 +3,7 @@
 use super::options::Solver;
 use super::reorder::{Permutations, reordered};
 use crate::choice::Method;
-use crate::engine::{Engine, InOrder, OfMatrix, SolverSpace};
+use crate::engine::{AnyEngine, DynEngine, InOrder, SolverSpace};
 use crate::error::{SetupError, SolveError};
 use crate::matrix::Csr;
 use crate::operator::LinearOperator;
@@ -51,11 +51,11 @@ pub(super) struct System<'a, S: SolverSpace, A> {
 }
 
 /// An engine and what the report says of it.
-pub(super) type SetUp<S, A> = (Box<dyn Engine<S, A>>, SetupSummary);
+pub(super) type SetUp<S> = (AnyEngine<S>, SetupSummary);
 
-impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> System<'_, S, A> {
+impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
     /// Builds the planned preconditioner and, where that fails, what the plan has for the failure.
-    pub(super) fn set_up(&self, recorder: &mut SetupRecorder) -> Result<SetUp<S, A>, SolveError> {
+    pub(super) fn set_up(&self, recorder: &mut SetupRecorder) -> Result<SetUp<S>, SolveError> {
         let (mut wanted, mut tried) = (self.plan.preconditioner, Vec::new());
         loop {
             recorder.rows = None;
@@ -92,19 +92,19 @@ impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> System<'_, S
         &self,
         kind: PrecondSpec,
         recorder: &mut SetupRecorder,
-    ) -> Result<SetUp<S, A>, SolveError> {
+    ) -> Result<SetUp<S>, SolveError> {
         let System { solver, space, layouts, a, source, scale, method, plan } = *self;
         let (options, own) = (solver.setup_options(plan), a.matrix());
         let mut setup = SetupContext::new(options, space, a.domain(), own, source, (method, scale));
         setup.own = solver.own.as_ref();
         agree(space, setup.require_room(kind))?;
         if let Some((engine, summary)) = set_up_permuted(solver, &setup, layouts, kind, recorder)? {
-            return Ok((Box::new(OfMatrix(engine)), summary));
+            return Ok((AnyEngine::Stored(engine), summary));
         }
         let (built, summary) = in_layouts(setup, layouts, kind, recorder)?;
         Ok(match built {
-            Built::Placed(engine) => (Box::new(OfMatrix(engine)), summary),
-            Built::InOrder(m) => (Box::new(InOrder::new(space, a, m, method)?), summary),
+            Built::Placed(engine) => (AnyEngine::Stored(engine), summary),
+            Built::InOrder(m) => (AnyEngine::InOrder(InOrder::new(m)), summary),
         })
     }
 }
@@ -116,20 +116,16 @@ pub(super) fn set_up_permuted<S: SolverSpace>(
     layouts: &[&dyn LayoutBuilder<S>],
     kind: PrecondSpec,
     recorder: &mut SetupRecorder,
-) -> Result<Option<SetUp<S, Csr<f64>>>, SolveError> {
+) -> Result<Option<(DynEngine<S>, SetupSummary)>, SolveError> {
     let Some(found) = Permutations::find(solver, setup, kind, recorder)? else { return Ok(None) };
     let (engine, summary) = reordered(setup, layouts, found, kind, recorder)?;
-    Ok(Some((Box::new(engine), summary)))
+    Ok(Some((DynEngine::new(engine), summary)))
 }
 
 /// No preconditioner, for an operator that is no matrix.
-pub(super) fn without<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static>(
-    space: &S,
-    a: &A,
-    method: Method,
-) -> Result<SetUp<S, A>, SolveError> {
-    let (m, summary) = no_preconditioner(space, a.domain(), method);
-    Ok((Box::new(InOrder::new(space, a, m, method)?), summary))
+pub(super) fn without<S: SolverSpace>(space: &S, layout: S::Layout, method: Method) -> SetUp<S> {
+    let (m, summary) = no_preconditioner(space, layout, method);
+    (AnyEngine::InOrder(InOrder::new(m)), summary)
 }
 
 /// With a limit on the whole solve, an error says what the whole solve takes: `limit` was what vectors had left of it.

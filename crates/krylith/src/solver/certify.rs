@@ -12,17 +12,17 @@
 //! Reference: van der Vorst & Ye 2000, doi:10.1137/S1064827599353865.
 
 use super::options::Solver;
+use super::workspace::Vectors;
 use crate::engine::SolverSpace;
 use crate::error::{BackendError, SolveError};
 use crate::krylov::{Finish, Status};
 use crate::matrix::norm_roundoff;
 use crate::observe::{Direction, Iteration, Observer};
-use crate::operator::{LinearOperator, ResidualNorms};
+use crate::operator::{LinearOperator, ResidualBounds, ResidualNorms};
 use crate::report::{Certificate, Outcome};
 use crate::space::{Extremes, require_same};
 use crate::stop::{IterationLimit, Residual, StopReason, StoppingCriterion};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 /// How often a residual may be replaced.
 const REPLACEMENTS: usize = 3;
@@ -37,15 +37,24 @@ const DRIFTED: &str = "the residual of the recurrence is not that of x";
 /// Why a guess is not started from.
 const WORTHLESS_GUESS: &str = "the guess has no digit in common with an answer";
 
+/// What was reached.
+pub(super) struct Figures {
+    pub(super) iterations: usize,
+    pub(super) relative_residual: f64,
+    pub(super) backward_error: Option<f64>,
+    pub(super) certificate: Certificate,
+    pub(super) normal_residual: Option<f64>,
+    pub(super) replacements: usize,
+    pub(super) history: Vec<f64>,
+}
+
 /// Judges the ends of iterations of one solve.
 pub(super) struct Certifier<'a, S: SolverSpace, A: LinearOperator<S>> {
-    space: Arc<S>,
+    space: &'a S,
     a: &'a A,
-    scratch: A::Scratch,
-    /// b, multiplied by `scale`.
-    pub(super) b: S::Vector,
+    /// b, multiplied by `scale`, r and what computing r needs.
+    v: &'a mut Vectors<S, A>,
     scale: f64,
-    r: S::Vector,
     /// Unknowns of all processes together, on which all decide alike.
     unknowns: usize,
     rhs_norm: f64,
@@ -53,6 +62,8 @@ pub(super) struct Certifier<'a, S: SolverSpace, A: LinearOperator<S>> {
     /// ‖x‖∞ of the x that was measured last.
     largest_x: f64,
     tolerance: Residual<f64>,
+    /// The caller's criterion, in the place of the tolerance.
+    own: Option<&'a mut dyn StoppingCriterion<f64>>,
     max_iterations: usize,
     iterations: usize,
     replacements: usize,
@@ -91,31 +102,32 @@ pub(super) fn sizes_of<S: SolverSpace>(
 }
 
 impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
+    /// For the right-hand side in `v`.
     pub(super) fn new(
-        space: &Arc<S>,
+        space: &'a S,
         a: &'a A,
-        mut b: S::Vector,
+        v: &'a mut Vectors<S, A>,
         options: &Solver,
+        own: Option<&'a mut dyn StoppingCriterion<f64>>,
     ) -> Result<Self, SolveError> {
-        let layout = space.layout(&b);
+        let layout = space.layout(&v.b);
         require_same("b and the range of A", &layout, &a.range())?;
-        let sizes = sizes_of(&**space, "b", &b)?;
+        let sizes = sizes_of(space, "b", &v.b)?;
         let scale = sizes.scale();
         if scale != 1.0 {
-            space.scale(scale, &mut b)?;
+            space.scale(scale, &mut v.b)?;
         }
         Ok(Certifier {
-            space: Arc::clone(space),
+            space,
             a,
-            scratch: a.scratch(space)?,
-            r: space.zeros(&layout)?,
             unknowns: space.total(&layout),
-            rhs_norm: space.norm(&b)?,
+            rhs_norm: space.norm(&v.b)?,
             largest_rhs: sizes.largest * scale,
             largest_x: 0.0,
-            b,
+            v,
             scale,
             tolerance: Residual { rtol: options.rtol, atol: options.atol * scale },
+            own,
             max_iterations: options.max_iterations,
             iterations: 0,
             replacements: 0,
@@ -124,6 +136,15 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
             norms: ResidualNorms::default(),
             normal_residual: None,
         })
+    }
+
+    pub(super) fn space(&self) -> &'a S {
+        self.space
+    }
+
+    /// b, multiplied by the scale.
+    pub(super) fn b(&self) -> &S::Vector {
+        &self.v.b
     }
 
     /// The power of two that b and x are multiplied by.
@@ -135,17 +156,24 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
     pub(super) fn watch(
         &mut self,
         observer: &mut dyn Observer<f64>,
-        run: impl FnOnce(&S::Vector, &mut Remaining, &mut Watched<'_, S>) -> Result<Finish<f64>, BackendError>,
+        run: impl FnOnce(&S::Vector, &mut Remaining<'_>, &mut Watched<'_, S>) -> Result<Finish<f64>, BackendError>,
     ) -> Result<Finish<f64>, BackendError> {
+        let tolerance = match self.own {
+            Some(_) => Residual { rtol: FLOOR, atol: 0.0 },
+            None => Residual { rtol: self.tolerance.rtol.max(FLOOR), ..self.tolerance },
+        };
         let mut stop = Remaining {
-            tolerance: Residual { rtol: self.tolerance.rtol.max(FLOOR), ..self.tolerance },
+            tolerance,
+            own: self.own.as_deref_mut().map(|own| own as &mut dyn StoppingCriterion<f64>),
+            before: self.iterations,
+            scale: self.scale,
             limit: IterationLimit(self.max_iterations - self.iterations),
         };
-        let own = self.space.len(&self.space.layout(&self.b));
+        let own = self.space.len(&self.space.layout(&self.v.b));
         let room = if observer.wants_directions() { own } else { 0 };
         let mut watched = Watched {
             observer,
-            space: &*self.space,
+            space: self.space,
             before: self.iterations,
             history: &mut self.history,
             rhs_norm: self.rhs_norm,
@@ -153,7 +181,7 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
             directions: [vec![0.0; room], vec![0.0; room]],
             failed: None,
         };
-        let finish = run(&self.b, &mut stop, &mut watched)?;
+        let finish = run(&self.v.b, &mut stop, &mut watched)?;
         if let Some(error) = watched.failed {
             return Err(error);
         }
@@ -168,7 +196,7 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         if finish.status == Status::Stopped(StopReason::Other(WORTHLESS_GUESS)) {
             return Ok(Verdict::FromZero);
         }
-        if finish.status == Status::NotFinite && !begun && !is_zero(&*self.space, x)? {
+        if finish.status == Status::NotFinite && !begun && !is_zero(self.space, x)? {
             return Ok(Verdict::FromZero);
         }
         if self.measure(x)? {
@@ -206,6 +234,16 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
             return Ok(false);
         }
         self.compute(x, false)?;
+        if self.own.is_some() {
+            if self.meets_own() {
+                return Ok(true);
+            }
+            let unclear = |bounds: ResidualBounds<f64>| bounds.rounding > 0.1 * self.norms.norm;
+            if self.norms.certain.is_some_and(unclear) {
+                self.compute(x, true)?;
+            }
+            return Ok(self.meets_own());
+        }
         let (Some(upper), Some(bounds)) = (self.norms.upper(), self.norms.certain) else {
             let at = Iteration { index: 0, residual_norm: self.norms.norm, rhs_norm: self.rhs_norm };
             return Ok(self.tolerance.check(&at).is_some());
@@ -222,9 +260,20 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         Ok(self.norms.upper().is_some_and(|upper| upper <= tolerance))
     }
 
+    /// Whether the caller's criterion is met by the recomputed residual, its rounding included.
+    fn meets_own(&mut self) -> bool {
+        let norm = self.norms.upper().unwrap_or(self.norms.norm);
+        let at = Iteration {
+            index: self.iterations,
+            residual_norm: norm / self.scale,
+            rhs_norm: self.rhs_norm / self.scale,
+        };
+        self.own.as_mut().is_some_and(|own| own.check(&at).is_some())
+    }
+
     fn compute(&mut self, x: &S::Vector, precise: bool) -> Result<(), BackendError> {
-        let vectors = (x, &self.b);
-        self.norms = self.a.residual(&self.space, vectors, precise, &mut self.r, &mut self.scratch)?;
+        let Vectors { b, r, scratch } = &mut *self.v;
+        self.norms = self.a.residual(self.space, (x, b), precise, r, scratch)?;
         Ok(())
     }
 
@@ -249,7 +298,7 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         if small && (at_limit || backward_error.is_none() && ended.what == DRIFTED) {
             return Ok(Outcome::AttainableAccuracy);
         }
-        let Some(ratio) = self.a.normal_residual(&self.space, &self.r)? else { return Ok(outcome) };
+        let Some(ratio) = self.a.normal_residual(self.space, &self.v.r)? else { return Ok(outcome) };
         self.normal_residual = Some(ratio);
         Ok(match at_limit || ratio <= SINGULAR || self.has_part_outside_of_range()? {
             true => Outcome::Singular,
@@ -259,11 +308,11 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
 
     /// Whether Aᵀ1 = 0 to rounding, as for a pure Neumann problem, and b has a mean: then no residual is smaller than |1ᵀb| / √n.
     fn has_part_outside_of_range(&mut self) -> Result<bool, BackendError> {
-        let mut ones = self.space.zeros(&self.space.layout(&self.b))?;
+        let mut ones = self.space.zeros(&self.space.layout(&self.v.b))?;
         self.space.fill(1.0, &mut ones)?;
-        let Some(ratio) = self.a.normal_residual(&self.space, &ones)? else { return Ok(false) };
+        let Some(ratio) = self.a.normal_residual(self.space, &ones)? else { return Ok(false) };
         let mut sums = [0.0; 2];
-        self.space.dots(&[(&ones, &self.b), (&ones, &ones)], &mut sums)?;
+        self.space.dots(&[(&ones, &self.v.b), (&ones, &ones)], &mut sums)?;
         let [sum, n] = sums;
         // Σ |bᵢ| ≤ √n ‖b‖.
         let certain = sum.abs() - n * f64::EPSILON * n.sqrt() * self.rhs_norm;
@@ -278,10 +327,6 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         self.iterations
     }
 
-    pub(super) fn replacements(&self) -> usize {
-        self.replacements
-    }
-
     pub(super) fn residual_norm(&self) -> f64 {
         self.norms.norm
     }
@@ -291,25 +336,21 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         self.rhs_norm
     }
 
-    pub(super) fn relative_residual(&self) -> f64 {
+    fn relative_residual(&self) -> f64 {
         self.relative(self.norms.norm)
     }
 
     /// How the residual was computed, and what it may be at most.
-    pub(super) fn certificate(&self) -> Certificate {
+    fn certificate(&self) -> Certificate {
         Certificate {
             arithmetic: match self.norms.certain {
-                Some(bounds) if bounds.precise => "double-double",
-                Some(_) => "f64",
-                None => "f64 without a bound",
+                Some(bounds) if bounds.precise => "double-double".into(),
+                Some(_) => "f64".into(),
+                None => "f64 without a bound".into(),
             },
+            criterion: if self.own.is_some() { "the caller's" } else { "tolerance" }.into(),
             residual_bound: self.norms.upper().map(|upper| self.relative(upper)),
         }
-    }
-
-    /// ‖Aᵀr‖ / ‖|A|ᵀ|r|‖, where the outcome depended on it.
-    pub(super) fn normal_residual(&self) -> Option<f64> {
-        self.normal_residual
     }
 
     fn relative(&self, norm: f64) -> f64 {
@@ -317,26 +358,47 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
     }
 
     /// ‖r‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞); none for an operator without a matrix.
-    pub(super) fn backward_error(&self) -> Option<f64> {
+    fn backward_error(&self) -> Option<f64> {
         let scale = self.norms.certain?.row_sum * self.largest_x + self.largest_rhs;
         Some(if scale > 0.0 { self.norms.largest / scale } else { self.norms.largest })
     }
 
-    pub(super) fn into_history(self) -> Vec<f64> {
-        self.history
+    /// What the report says of the x that was measured last.
+    pub(super) fn into_figures(self) -> Figures {
+        Figures {
+            iterations: self.iterations,
+            relative_residual: self.relative(self.norms.norm),
+            backward_error: self.backward_error(),
+            certificate: self.certificate(),
+            normal_residual: self.normal_residual,
+            replacements: self.replacements,
+            history: self.history,
+        }
     }
 }
 
-/// The user's tolerance, and what is left of the iterations.
-pub(super) struct Remaining {
+/// The user's tolerance or criterion, and what is left of the iterations.
+pub(super) struct Remaining<'c> {
     tolerance: Residual<f64>,
+    own: Option<&'c mut dyn StoppingCriterion<f64>>,
+    before: usize,
+    scale: f64,
     limit: IterationLimit,
 }
 
-impl StoppingCriterion<f64> for Remaining {
+impl StoppingCriterion<f64> for Remaining<'_> {
     fn check(&mut self, at: &Iteration<f64>) -> Option<StopReason> {
         if at.index == 0 && at.residual_norm * f64::EPSILON > at.rhs_norm {
             return Some(StopReason::Other(WORTHLESS_GUESS));
+        }
+        let given = Iteration {
+            index: self.before + at.index,
+            residual_norm: at.residual_norm / self.scale,
+            rhs_norm: at.rhs_norm / self.scale,
+        };
+        if self.own.as_mut().is_some_and(|own| own.check(&given).is_some()) {
+            // What it says is checked with the recomputed residual.
+            return Some(StopReason::ResidualMet);
         }
         self.tolerance.check(at).or_else(|| self.limit.check(at))
     }

@@ -25,7 +25,9 @@ mod options;
 mod plan;
 mod prepared;
 mod reorder;
+mod stages;
 mod threads;
+mod workspace;
 
 pub use crate::choice::{Layout, MatchingMode, Method, Precision};
 pub use crate::precond::registry::{
@@ -34,4 +36,5 @@ pub use crate::precond::registry::{
 pub use crate::setup::{Memory, available_memory};
 pub use options::Solver;
 pub use prepared::Prepared;
+pub use stages::Watch;
 pub use threads::{LAYOUTS, Solution, solve};

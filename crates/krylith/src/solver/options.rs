@@ -12,8 +12,15 @@ use crate::transform::Ordering;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Options of a solve.
+/// Options of a solve. A method for each, which returns the options changed; what is not called keeps its default.
+///
+/// ```
+/// use krylith::{Method, PrecondSpec, Solver};
+/// let solver = Solver::new().method(Method::Gmres(50)).preconditioner(PrecondSpec::ilu(1)).rtol(1e-10);
+/// # let _ = solver;
+/// ```
 #[derive(Debug, Clone, PartialEq)]
+#[must_use = "options do nothing until something is solved with them"]
 pub struct Solver {
     pub(super) method: Method,
     pub(super) preconditioner: PrecondSpec,
@@ -65,7 +72,7 @@ impl Solver {
         Self::default()
     }
 
-    /// The Krylov method.
+    /// The Krylov method; by default chosen from the matrix.
     pub fn method(mut self, method: Method) -> Self {
         self.method = method;
         self
@@ -90,31 +97,32 @@ impl Solver {
         self
     }
 
-    /// How triangular sweeps are divided among threads.
+    /// How triangular sweeps are divided among threads; by default as predicted to be fastest.
     pub fn schedule(mut self, schedule: Schedule) -> Self {
         self.schedule = schedule;
         self
     }
 
-    /// In which order rows are taken.
+    /// In which order rows are taken; by default on a grid, in blocks or in slices where the matrix allows it.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
         self
     }
 
-    /// In which numbers incomplete factors are stored.
+    /// In which numbers the iteration runs; `f64` by default.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
         self
     }
 
-    /// The order of rows and columns in which the system is factored and iterated; x comes back in the order of A.
+    /// The order of rows and columns in which the system is factored and iterated; x comes back in the order of A. As
+    /// given by default.
     pub fn reorder(mut self, ordering: Ordering) -> Self {
         self.reorder = ordering;
         self
     }
 
-    /// Whether columns are permuted so that large entries come to the diagonal.
+    /// Whether columns are permuted so that large entries come to the diagonal; by default where an incomplete LU needs it.
     pub fn matching(mut self, matching: MatchingMode) -> Self {
         self.matching = matching;
         self
@@ -155,19 +163,19 @@ impl Solver {
         self
     }
 
-    /// ‖r‖₂ ≤ rtol ‖b‖₂ suffices.
+    /// ‖r‖₂ ≤ rtol ‖b‖₂ suffices; 10⁻⁸ by default.
     pub fn rtol(mut self, rtol: f64) -> Self {
         self.rtol = rtol;
         self
     }
 
-    /// ‖r‖₂ ≤ atol suffices.
+    /// ‖r‖₂ ≤ atol suffices; 0 by default.
     pub fn atol(mut self, atol: f64) -> Self {
         self.atol = atol;
         self
     }
 
-    /// Iterations at most.
+    /// Iterations at most; 10,000 by default.
     pub fn max_iterations(mut self, limit: usize) -> Self {
         self.max_iterations = limit;
         self

@@ -2,7 +2,7 @@
 
 use super::options::Solver;
 use super::reorder::Permutations;
-use crate::choice::Method;
+use crate::choice::{Method, Precision};
 use crate::engine::SolverSpace;
 use crate::error::{SetupError, SolveError};
 use crate::matrix::{Csr, exact_scale};
@@ -53,6 +53,12 @@ impl Solver {
         self.planned(Some(facts), method, preconditioner, reason)
     }
 
+    /// The plan for an operator without a matrix.
+    pub(super) fn plan_without_matrix(&self) -> SolvePlan {
+        let method = if self.method == Method::Auto { Method::BiCgStab } else { self.method };
+        self.planned(None, method, PrecondSpec::none(), ReasonCode::NoMatrix)
+    }
+
     fn planned(
         &self,
         facts: Option<Facts>,
@@ -92,6 +98,11 @@ impl Solver {
             if preconditioner.weaker().is_some() && self.max_bytes.is_none() && self.max_memory.is_none() {
                 fallbacks.push(Fallback::new([MemoryLimit], Remedy::LessFill));
             }
+        }
+        if self.recover && self.precision == Precision::F32 {
+            let after = [IndefiniteOperator, IndefinitePreconditioner, Breakdown, Diverged, NotFinite];
+            fallbacks.push(Fallback::new(after, Remedy::DoublePrecision));
+            return fallbacks;
         }
         let gmres = |preconditioner| Remedy::Method { method: Method::Gmres(30), preconditioner };
         match (self.method, method) {

@@ -1,21 +1,21 @@
 //! Analysis, factor and workspace of one matrix pattern, for any number of solves.
 
-use super::build::{SetUp, System, set_up_permuted, without};
-use super::certify::{Certifier, Ended, Verdict, is_zero, sizes_of};
+use super::build::{System, set_up_permuted, without};
+use super::certify::sizes_of;
 use super::options::Solver;
+use super::stages::{self, Solved, Watch};
+use super::threads::Transposed;
+use super::workspace::{Pool, Workspace};
 use crate::choice::Method;
-use crate::engine::{DefaultSpace, Engine, OfMatrix, Run, SolverSpace};
+use crate::engine::{AnyEngine, DefaultSpace, Engine, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
-use crate::krylov::Start;
 use crate::matrix::{Csr, Pattern, SeenValues, exact_scale, sizes_of_matrix};
-use crate::observe::Observer;
 use crate::operator::LinearOperator;
-use crate::plan::{Failure, Remedy, SolvePlan};
-use crate::precond::PrecondSpec;
-use crate::report::{Outcome, Recovery, Report, Seconds};
+use crate::plan::SolvePlan;
+use crate::report::{Recovery, Report, Seconds};
 use crate::setup::{LayoutBuilder, SetupContext, SetupRecorder, SetupSummary, agree};
 use crate::space::require_same;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// Everything a solve needs but A, b and x.
@@ -27,31 +27,34 @@ use std::time::Instant;
 /// let mut prepared = Solver::new().threads(2).prepare(&a)?;
 /// let mut x = vec![0.0; a.nrows()];
 /// for _ in 0..3 {
-///     prepared.solve(&a, &b, &mut x, &mut ())?.require_converged()?;
+///     prepared.solve(&a, &b, &mut x)?.require_converged()?;
 ///     a.values_mut().iter_mut().for_each(|v| *v *= 1.1);
 ///     prepared.refactor(&a)?; // the pattern is the same: nothing is analyzed or allocated
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Prepared<A: LinearOperator<S>, S: SolverSpace = DefaultSpace> {
-    options: Solver,
-    space: Arc<S>,
-    layouts: &'static [&'static dyn LayoutBuilder<S>],
+    pub(super) options: Solver,
+    pub(super) space: Arc<S>,
+    pub(super) layouts: &'static [&'static dyn LayoutBuilder<S>],
     layout: S::Layout,
-    method: Method,
-    engine: Box<dyn Engine<S, A>>,
-    summary: SetupSummary,
-    plan: SolvePlan,
-    recovery: Vec<Recovery>,
+    pub(super) method: Method,
+    pub(super) engine: AnyEngine<S>,
+    pub(super) pool: Pool<S, A>,
+    pub(super) summary: SetupSummary,
+    pub(super) plan: SolvePlan,
+    pub(super) recovery: Vec<Recovery>,
     seconds: Seconds,
     /// What was factored, if A is the matrix that was.
     factored: Option<Factored>,
     /// The values of A that were last found to be finite.
-    finite: Option<SeenValues>,
+    finite: Mutex<Option<SeenValues>>,
     /// The last `refactor` failed, and left no factor.
     broken: bool,
     /// How many steps of `recovery` belong to the preparation, not to a later matrix.
     steps: usize,
+    /// Aᵀ, once a solve has needed it.
+    pub(super) transposed: Mutex<Option<Arc<Transposed>>>,
 }
 
 /// The matrix that a factor was made from.
@@ -74,7 +77,7 @@ impl Factored {
 impl Solver {
     /// Analyzes and factors on any space. `matrix`, of as many rows as this process holds unknowns, is what the preconditioner is made
     /// from and what choices depend on; `layouts` are the ways to store it, tried in order.
-    pub fn prepare_on<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static>(
+    pub fn prepare_on<S: SolverSpace, A: LinearOperator<S>>(
         &self,
         space: S,
         layouts: &'static [&'static dyn LayoutBuilder<S>],
@@ -95,14 +98,18 @@ impl Solver {
         let system =
             System { solver: self, space: &space, layouts, a, source: matrix, scale, method, plan: &plan };
         let (engine, summary) = system.set_up(&mut recorder)?;
+        let space = Arc::new(space);
+        let first = Workspace::new(Arc::clone(&space), &engine, a, method)?;
         let same = a.matrix().is_some_and(|a| std::ptr::eq(a, matrix) || a == matrix);
         Ok(Prepared {
-            factored: same.then(|| Factored::new(&space, matrix)),
-            finite: same.then(|| SeenValues::of(space.host(), matrix)),
+            factored: same.then(|| Factored::new(&*space, matrix)),
+            finite: Mutex::new(same.then(|| SeenValues::of(space.host(), matrix))),
             broken: false,
             steps: recorder.recovery.len(),
+            transposed: Mutex::default(),
             options: self.clone(),
-            space: Arc::new(space),
+            space,
+            pool: Pool::new(first),
             layouts,
             layout: a.domain(),
             method,
@@ -113,16 +120,46 @@ impl Solver {
             seconds: recorder.seconds,
         })
     }
+
+    /// Prepares on any space for an operator without a matrix, so without a preconditioner.
+    pub fn prepare_operator_on<S: SolverSpace, A: LinearOperator<S>>(
+        &self,
+        space: S,
+        layouts: &'static [&'static dyn LayoutBuilder<S>],
+        a: &A,
+    ) -> Result<Prepared<A, S>, SolveError> {
+        self.validate()?;
+        if !self.preconditioner.is_auto() && !self.preconditioner.is_none() {
+            let what = "a preconditioner without a matrix to make it from: `prepare_with` takes one";
+            return Err(BackendError::Unsupported { what }.into());
+        }
+        require_same("the domain and the range of A", &a.domain(), &a.range())?;
+        let plan = self.plan_without_matrix();
+        let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
+        let (engine, summary) = without(&space, a.domain(), method);
+        let space = Arc::new(space);
+        Ok(Prepared {
+            factored: None,
+            finite: Mutex::default(),
+            broken: false,
+            steps: 0,
+            transposed: Mutex::default(),
+            options: self.clone(),
+            pool: Pool::new(Workspace::new(Arc::clone(&space), &engine, a, method)?),
+            space,
+            layouts,
+            layout: a.domain(),
+            method,
+            engine,
+            summary,
+            plan,
+            recovery: Vec::new(),
+            seconds: Seconds::default(),
+        })
+    }
 }
 
-/// The engine of one run after another in a solve: the prepared one, or another for this right-hand side alone.
-struct Stage<S: SolverSpace, A> {
-    method: Method,
-    /// Instead of the prepared one.
-    engine: Option<SetUp<S, A>>,
-}
-
-impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> Prepared<A, S> {
+impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
     /// Takes over the values of a matrix of the same pattern; allocates nothing unless a pivot is bad. A shift that the last
     /// matrix needed is kept; a larger one is looked for if that is not enough. After an error there is no factor, and solves are
     /// refused, until a matrix has one. A pattern that followed the values stays that of the first matrix.
@@ -153,7 +190,7 @@ impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> Prepared<A, 
     ) -> Result<f64, SetupError> {
         let mut scale = 1.0;
         agree(&*self.space, exact_scale(self.space.host(), matrix).map(|found| scale = found))?;
-        if self.factored.is_some() && scale != 1.0 && !self.engine.is_scaled() {
+        if self.factored.is_some() && scale != 1.0 && !Engine::<S, A>::is_scaled(&self.engine) {
             // Values that left the range since the preparation: everything is prepared anew, on the scaled matrix.
             let Prepared { options, space, layouts, method, layout, plan, .. } = self;
             let mut setup = SetupContext::new(
@@ -171,12 +208,13 @@ impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> Prepared<A, 
                 other => BackendError::Failed { what: other.to_string() }.into(),
             })?;
             if let Some((engine, summary)) = built {
-                (self.engine, self.summary) = (Box::new(OfMatrix(engine)), summary);
+                (self.engine, self.summary) = (AnyEngine::Stored(engine), summary);
+                self.pool.clear();
                 return Ok(self.summary.shift);
             }
         }
         let (engine, space) = (&mut self.engine, &*self.space);
-        let attempt = |shift| engine.refactor(space, matrix, shift);
+        let attempt = |shift| Engine::<S, A>::refactor(engine, space, matrix, shift);
         let recover = self.plan.shifts() && self.summary.kind.info().can_shift;
         recorder.factor(space, (recover, self.summary.kind), self.summary.shift, attempt)
     }
@@ -185,25 +223,28 @@ impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> Prepared<A, 
     /// matrix with other values than those factored is refused, unless [`Solver::allow_stale_factor`] says otherwise. Where the solve
     /// does not converge, `x` is that one of the last iterate, the best one kept, the guess and 0 which has the least residual.
     pub fn solve_vectors(
-        &mut self,
+        &self,
         a: &A,
         b: &S::Vector,
         x: &mut S::Vector,
-        observer: &mut dyn Observer<f64>,
+        watch: Watch<'_>,
     ) -> Result<Report, SolveError> {
-        let b = copy_of(&*self.space, b)?;
-        self.solve_owned(a, b, x, observer)
+        let mut workspace = self.pool.take(self, a, false)?;
+        require_same("b and the range of A", &self.space.layout(b), &a.range())?;
+        let Workspace { space, vectors, .. } = &mut *workspace;
+        space.copy(b, &mut vectors.b)?;
+        self.solve_in(a, &mut workspace, x, watch)
     }
 
-    /// The same with a copy of b.
-    pub(super) fn solve_owned(
-        &mut self,
+    /// The same for the b that is in the workspace.
+    pub(super) fn solve_in(
+        &self,
         a: &A,
-        b: S::Vector,
+        workspace: &mut Workspace<S, A>,
         x: &mut S::Vector,
-        observer: &mut dyn Observer<f64>,
+        watch: Watch<'_>,
     ) -> Result<Report, SolveError> {
-        let space = Arc::clone(&self.space);
+        let space = Arc::clone(&workspace.space);
         let _span = tracing::info_span!("solve", rows = space.len(&self.layout)).entered();
         let started = Instant::now();
         space.host().reset_statistics();
@@ -211,82 +252,9 @@ impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> Prepared<A, 
         self.require_finite(a)?;
         require_same("x and the domain of A", &space.layout(x), &a.domain())?;
         let guess = sizes_of(&*space, "the guess x", x)?;
-        let mut certifier = Certifier::new(&space, a, b, &self.options)?;
-        if certifier.rhs_norm() == 0.0 || guess.largest == 0.0 {
-            // With b = 0 nothing is to be found out: A 0 = 0, whatever the guess. A zero with a sign is as good as any.
-            space.fill(0.0, x)?;
-        }
-        let mut recovery = self.recovery.clone();
-        let mut stage = Stage { method: self.method, engine: None };
-        multiply(&*space, x, certifier.scale())?;
-        let ended = self.run_stages(a, x, &mut certifier, &mut stage, &mut recovery, observer);
-        multiply(&*space, x, 1.0 / certifier.scale())?;
-        if stage.method != self.method && stage.engine.is_none() {
-            // The fallback was for this right-hand side.
-            self.engine.use_method(&space, a, self.method)?;
-        }
-        let (outcome, backward_error) = ended?;
+        let solved = stages::solve(self, a, workspace, x, guess.largest == 0.0, watch)?;
         let seconds = Seconds { solve: started.elapsed().as_secs_f64(), ..self.seconds };
-        Ok(self.report(outcome, &stage, certifier, recovery, seconds, backward_error))
-    }
-
-    /// Runs the method and, where the rule of `auto` has one, the next; `x` is then the best that was found.
-    fn run_stages(
-        &mut self,
-        a: &A,
-        x: &mut S::Vector,
-        certifier: &mut Certifier<'_, S, A>,
-        stage: &mut Stage<S, A>,
-        recovery: &mut Vec<Recovery>,
-        observer: &mut dyn Observer<f64>,
-    ) -> Result<(Outcome, Option<f64>), SolveError> {
-        let space = Arc::clone(&self.space);
-        loop {
-            let start = if is_zero(&*space, x)? { None } else { Some(copy_of(&*space, x)?) };
-            let engine = stage.engine.as_mut().map_or(&mut self.engine, |(engine, _)| engine);
-            let mut ended = iterate(&mut **engine, &*space, a, x, certifier, recovery, observer)?;
-            if ended.outcome != Outcome::Converged && take_best(&**engine, &*space, x, start, certifier)? {
-                ended = Ended { outcome: Outcome::Converged, what: "met" };
-            }
-            let next = self.next_method(stage, &ended);
-            let Some(next) = next.filter(|_| certifier.iterations() < self.options.max_iterations) else {
-                let outcome = certifier.classify(&ended)?;
-                return Ok((outcome, certifier.backward_error()));
-            };
-            let failed = format!("{}: {}", stage.method, ended.what);
-            recovery.push(Recovery { failed, row: None, value: None, action: next.to_string() });
-            self.enter(a, next, stage)?;
-        }
-    }
-
-    /// What the plan goes on with after the planned method has failed.
-    fn next_method(&self, stage: &Stage<S, A>, ended: &Ended) -> Option<Remedy> {
-        let first = stage.method == self.method && stage.engine.is_none();
-        let failure = Failure::of_method(ended.outcome).filter(|_| first)?;
-        self.plan.remedy(failure, &[])
-    }
-
-    /// Prepares the next run: another method on the prepared factor, or an engine for this solve alone.
-    fn enter(&mut self, a: &A, next: Remedy, stage: &mut Stage<S, A>) -> Result<(), SolveError> {
-        let Remedy::Method { method, preconditioner } = next else { return Ok(()) };
-        let Prepared { options, space, layouts, plan, layout, .. } = self;
-        stage.method = method.limited(space.total(layout), options.max_iterations);
-        let Some(kind) = preconditioner else {
-            return self.engine.use_method(space, a, stage.method);
-        };
-        // What comes after a failure must not fail.
-        let kind = if kind == PrecondSpec::jacobi() { PrecondSpec::robust_jacobi() } else { kind };
-        let mut recorder = SetupRecorder::default();
-        stage.engine = Some(match a.matrix() {
-            Some(source) => {
-                let (scale, method) = (exact_scale(space.host(), source)?, stage.method);
-                let system =
-                    System { solver: options, space: &**space, layouts, a, source, scale, method, plan };
-                system.set_up_one(kind, &mut recorder)?
-            }
-            None => without(&**space, a, stage.method)?,
-        });
-        Ok(())
+        Ok(self.report(&space, solved, seconds))
     }
 
     fn refuse_stale(&self, a: &A) -> Result<(), SolveError> {
@@ -303,50 +271,42 @@ impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> Prepared<A, 
     }
 
     /// Looks at the values of a matrix that were not seen before.
-    fn require_finite(&mut self, a: &A) -> Result<(), SetupError> {
+    fn require_finite(&self, a: &A) -> Result<(), SetupError> {
         let Some(a) = a.matrix() else { return Ok(()) };
-        if !self.finite.is_some_and(|seen| seen.has_stamp_of(a)) {
+        let seen = *self.finite.lock().unwrap_or_else(PoisonError::into_inner);
+        if !seen.is_some_and(|seen| seen.has_stamp_of(a)) {
             sizes_of_matrix(self.space.host(), a)?;
-            self.finite = Some(SeenValues::of(self.space.host(), a));
+            let seen = SeenValues::of(self.space.host(), a);
+            *self.finite.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
         }
         Ok(())
     }
 
-    fn report(
-        &self,
-        outcome: Outcome,
-        stage: &Stage<S, A>,
-        certifier: Certifier<'_, S, A>,
-        recovery: Vec<Recovery>,
-        seconds: Seconds,
-        backward_error: Option<f64>,
-    ) -> Report {
-        let (engine, summary) = match &stage.engine {
-            Some((engine, summary)) => (engine, summary),
-            None => (&self.engine, &self.summary),
-        };
-        let trick = if engine.is_without_product() { ", Eisenstat's trick" } else { "" };
+    fn report(&self, space: &S, solved: Solved<S>, seconds: Seconds) -> Report {
+        let Solved { outcome, method, engine, without_product, recovery, figures } = solved;
+        let summary = engine.as_ref().map_or(&self.summary, |(_, summary)| summary);
+        let trick = if without_product { ", Eisenstat's trick" } else { "" };
         // A method on the prepared factor may have another workspace than the prepared one.
         let workspace = |method: Method| method.workspace_bytes(self.space.len(&self.layout)) as usize;
-        let (after, before) = match stage.engine {
+        let (after, before) = match engine {
             Some(_) => (0, 0),
-            None => (workspace(stage.method), workspace(self.method)),
+            None => (workspace(method), workspace(self.method)),
         };
         Report {
             outcome,
-            solver: stage.method.to_string(),
+            solver: method.to_string(),
             preconditioner: summary.kind.to_string(),
             choice: self.plan.to_string(),
             plan: self.plan.clone(),
-            threads: self.space.host().threads(),
-            team: self.space.host().statistics(),
-            iterations: certifier.iterations(),
-            relative_residual: certifier.relative_residual(),
-            backward_error,
-            certificate: certifier.certificate(),
-            normal_residual: certifier.normal_residual(),
-            residual_replacements: certifier.replacements(),
-            history: certifier.into_history(),
+            threads: space.host().threads(),
+            team: space.host().statistics(),
+            iterations: figures.iterations,
+            relative_residual: figures.relative_residual,
+            backward_error: figures.backward_error,
+            certificate: figures.certificate,
+            normal_residual: figures.normal_residual,
+            residual_replacements: figures.replacements,
+            history: figures.history,
             preconditioner_nnz: summary.nnz,
             preconditioner_bytes: summary.bytes,
             shift: summary.shift,
@@ -359,88 +319,4 @@ impl<S: SolverSpace, A: LinearOperator<S, Scratch: Send> + 'static> Prepared<A, 
             seconds,
         }
     }
-}
-
-/// Runs the method until the recomputed residual meets the tolerance or nothing more can be done.
-fn iterate<S: SolverSpace, A: LinearOperator<S>>(
-    engine: &mut dyn Engine<S, A>,
-    space: &S,
-    a: &A,
-    x: &mut S::Vector,
-    certifier: &mut Certifier<'_, S, A>,
-    recovery: &mut Vec<Recovery>,
-    observer: &mut dyn Observer<f64>,
-) -> Result<Ended, SolveError> {
-    let directions = observer.wants_directions();
-    engine.begin(space, a, &certifier.b, x, directions)?;
-    let mut start = Start::Fresh;
-    loop {
-        let finish = certifier.watch(observer, |b, stop, observer| {
-            engine.run(Run { start, space, a, b, x: &mut *x, stop, observer })
-        })?;
-        round_as_returned(space, x, certifier.scale())?;
-        match certifier.judge(finish, x)? {
-            Verdict::Ended(ended) => return Ok(ended),
-            Verdict::Replace => start = Start::KeepDirection,
-            Verdict::FromZero => {
-                recovery.push(Recovery {
-                    failed: "the guess: its residual is larger than that of 0 by more than 1/ε".into(),
-                    row: None,
-                    value: None,
-                    action: "the iteration begins at 0".into(),
-                });
-                space.fill(0.0, x)?;
-                engine.begin(space, a, &certifier.b, x, directions)?;
-                start = Start::Fresh;
-            }
-        }
-    }
-}
-
-/// Leaves in `x` that one of the last iterate, the one kept, the start and 0 which has the least residual, measured last. Whether
-/// it meets the tolerance.
-fn take_best<S: SolverSpace, A: LinearOperator<S>>(
-    engine: &dyn Engine<S, A>,
-    space: &S,
-    x: &mut S::Vector,
-    start: Option<S::Vector>,
-    certifier: &mut Certifier<'_, S, A>,
-) -> Result<bool, SolveError> {
-    let comparable = |norm: f64| if norm.is_nan() { f64::INFINITY } else { norm };
-    let mut least = comparable(certifier.residual_norm());
-    let (mut measured, mut met) = (true, false);
-    let mut kept = space.zeros(&space.layout(x))?;
-    let found = engine.restore_kept(space, &mut kept)?;
-    round_as_returned(space, &mut kept, certifier.scale())?;
-    for candidate in found.then_some(kept).into_iter().chain(start) {
-        let meets = certifier.measure(&candidate)?;
-        measured = comparable(certifier.residual_norm()) < least;
-        if measured {
-            least = certifier.residual_norm();
-            space.copy(&candidate, x)?;
-            met = meets;
-        }
-    }
-    if least > certifier.rhs_norm() {
-        space.fill(0.0, x)?;
-        measured = false;
-    }
-    // The report is about the x that is returned.
-    if measured { Ok(met) } else { Ok(certifier.measure(x)?) }
-}
-
-fn copy_of<S: SolverSpace>(space: &S, x: &S::Vector) -> Result<S::Vector, BackendError> {
-    let mut copy = space.zeros(&space.layout(x))?;
-    space.copy(x, &mut copy).map(|()| copy)
-}
-
-/// What is judged is what the caller gets: multiplied back, numbers beyond the ends of the range are rounded.
-fn round_as_returned<S: SolverSpace>(space: &S, x: &mut S::Vector, scale: f64) -> Result<(), BackendError> {
-    multiply(space, x, 1.0 / scale)?;
-    multiply(space, x, scale)
-}
-
-/// Multiplies every number by a power of two.
-fn multiply<S: SolverSpace>(space: &S, x: &mut S::Vector, factor: f64) -> Result<(), BackendError> {
-    if factor == 1.0 { Ok(()) } else { space.scale(factor, x) }
 }

@@ -172,7 +172,7 @@ pub(super) fn reordered<S: SolverSpace>(
     let (built, mut summary) = in_layouts(inner, layouts, kind, recorder)?;
     let engine = match built {
         Built::Placed(engine) => engine,
-        Built::InOrder(m) => space.engine_by_rows(&matrices.a.matrix, m, method)?,
+        Built::InOrder(m) => space.engine_by_rows(m)?,
     };
     recorder.rows = None;
     summary.predicted += extra;
@@ -180,7 +180,7 @@ pub(super) fn reordered<S: SolverSpace>(
     summary.ordering = found.words.join(", then ");
     let Permutations { rows, columns, .. } = found;
     let reordering = Reordering::new(rows, columns, setup.layout.clone());
-    Ok((Reordered::new(space, reordering, matrices, engine)?, summary))
+    Ok((Reordered::new(reordering, matrices, engine), summary))
 }
 
 /// Bytes that a permuted system takes besides: copies of the matrices; vectors, numbers on their way and permutations.

@@ -2,41 +2,44 @@
 
 use super::options::Solver;
 use super::prepared::Prepared;
+use super::stages::Watch;
+use super::workspace::Lease;
 use crate::block::InBlocks;
-use crate::choice::Method;
-use crate::engine::{Engine, InOrder, SolverSpace};
+use crate::engine::{DynEngine, InOrder, SolverSpace};
 use crate::error::SolveError;
-use crate::matrix::Csr;
+use crate::matrix::{Csr, SeenValues};
 use crate::observe::Observer;
 use crate::operator::{DynPreconditioner, LinearOperator};
 use crate::plan::SolvePlan;
-use crate::precond::ByRows;
+use crate::precond::{ByRows, InSingle};
 use crate::report::Report;
 use crate::setup::LayoutBuilder;
 use crate::sliced::InSlices;
-use crate::space::{Threads, cores};
+use crate::space::{Threads, cores, require_same};
+use crate::stop::StoppingCriterion;
 use crate::structured::OnGrid;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The layouts of systems on threads, in the order in which they are tried.
-pub const LAYOUTS: &[&dyn LayoutBuilder<Threads<f64>>] = &[&OnGrid, &InBlocks, &InSlices, &ByRows];
+pub const LAYOUTS: &[&dyn LayoutBuilder<Threads<f64>>] = &[&InSingle, &OnGrid, &InBlocks, &InSlices, &ByRows];
 
 impl SolverSpace for Threads<f64> {
     fn host(&self) -> &Threads<f64> {
         self
     }
 
-    fn engine_by_rows(
-        &self,
-        a: &Csr<f64>,
-        m: DynPreconditioner<Self, Csr<f64>>,
-        method: Method,
-    ) -> Result<Box<dyn Engine<Self, Csr<f64>>>, SolveError> {
-        Ok(Box::new(InOrder::new(self, a, m, method)?))
+    fn engine_by_rows(&self, m: DynPreconditioner<Self, Csr<f64>>) -> Result<DynEngine<Self>, SolveError> {
+        Ok(DynEngine::new(InOrder::new(m)))
+    }
+
+    fn beside(&self) -> Option<Self> {
+        Some(Threads::new(1))
     }
 }
 
 /// An answer and its report.
 #[derive(Debug, Clone, PartialEq)]
+#[must_use = "an answer may not have converged: see its report"]
 pub struct Solution {
     /// The answer; where the solve did not converge, the best iterate that was found.
     pub x: Vec<f64>,
@@ -53,19 +56,13 @@ impl Solver {
     /// Solves A x = b from x = 0.
     pub fn solve(&self, a: &Csr<f64>, b: &[f64]) -> Result<Solution, SolveError> {
         let mut x = vec![0.0; a.ncols()];
-        let report = self.solve_from(a, b, &mut x, &mut ())?;
+        let report = self.solve_from(a, b, &mut x)?;
         Ok(Solution { x, report })
     }
 
-    /// Solves A x = b from the guess in `x`, watched by an observer.
-    pub fn solve_from(
-        &self,
-        a: &Csr<f64>,
-        b: &[f64],
-        x: &mut Vec<f64>,
-        observer: &mut impl Observer<f64>,
-    ) -> Result<Report, SolveError> {
-        self.prepare(a)?.solve(a, b, x, observer)
+    /// Solves A x = b from the guess in `x`.
+    pub fn solve_from(&self, a: &Csr<f64>, b: &[f64], x: &mut [f64]) -> Result<Report, SolveError> {
+        self.prepare(a)?.solve(a, b, x)
     }
 
     /// What a solve of this matrix will do, and why. It analyzes, and factors nothing.
@@ -82,7 +79,7 @@ impl Solver {
 
     /// Analyzes and factors for an A that is only applied (`LinearOperator`), with a matrix for the preconditioner and the choices. Where
     /// A is a matrix too, of any other pattern, both are stored in the order that suits the factor.
-    pub fn prepare_with<A: LinearOperator<Threads<f64>, Scratch: Send> + 'static>(
+    pub fn prepare_with<A: LinearOperator<Threads<f64>>>(
         &self,
         a: &A,
         matrix: &Csr<f64>,
@@ -90,19 +87,191 @@ impl Solver {
         let threads = self.threads.unwrap_or_else(cores);
         self.prepare_on(Threads::for_rows(threads, matrix.nrows()), LAYOUTS, a, matrix)
     }
+
+    /// Prepares for an A that is only applied, without a matrix and so without a preconditioner: BiCGStab unless a method is asked for.
+    /// An error if a preconditioner is asked for.
+    ///
+    /// ```
+    /// use krylith::{Method, Solver, operator::FnOperator};
+    /// let mesh = vec![0.01; 100]; // borrowed, not moved
+    /// let a = FnOperator::new(100, |x: &[f64], y: &mut [f64]| {
+    ///     for i in 0..100 {
+    ///         let left = if i > 0 { x[i - 1] } else { 0.0 };
+    ///         let right = if i < 99 { x[i + 1] } else { 0.0 };
+    ///         y[i] = (2.0 * x[i] - left - right) / mesh[i];
+    ///     }
+    /// });
+    /// let prepared = Solver::new().method(Method::Cg).prepare_operator(&a)?;
+    /// let (b, mut x) = (vec![1.0; 100], vec![0.0; 100]);
+    /// prepared.solve(&a, &b, &mut x)?.require_converged()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn prepare_operator<A: LinearOperator<Threads<f64>>>(
+        &self,
+        a: &A,
+    ) -> Result<Prepared<A>, SolveError> {
+        let threads = self.threads.unwrap_or_else(cores);
+        self.prepare_operator_on(Threads::for_rows(threads, a.domain()), LAYOUTS, a)
+    }
 }
 
-impl<A: LinearOperator<Threads<f64>, Scratch: Send> + 'static> Prepared<A> {
+/// Aᵀ, prepared.
+pub(super) struct Transposed {
+    a: Csr<f64>,
+    /// The values of A that were transposed.
+    seen: SeenValues,
+    prepared: Prepared<Csr<f64>>,
+}
+
+impl<A: LinearOperator<Threads<f64>>> Prepared<A> {
     /// Solves A x = b from the guess in `x`. The answer is judged by the residual recomputed from A, x and b. A matrix with other
     /// values than those factored is refused, unless [`Solver::allow_stale_factor`] says otherwise. Where the solve does not
     /// converge, `x` is that one of the last iterate, the best one kept, the guess and 0 which has the least residual.
-    pub fn solve(
-        &mut self,
+    ///
+    /// Several threads may solve with one `Prepared` at the same time: the first has its team of threads, the others one thread
+    /// each. Answers have the same bits either way.
+    pub fn solve(&self, a: &A, b: &[f64], x: &mut [f64]) -> Result<Report, SolveError> {
+        self.solve_watched(a, b, x, Watch::default())
+    }
+
+    /// The same, watched by an observer that may end it.
+    pub fn solve_observed(
+        &self,
         a: &A,
         b: &[f64],
-        x: &mut Vec<f64>,
+        x: &mut [f64],
         observer: &mut impl Observer<f64>,
     ) -> Result<Report, SolveError> {
-        self.solve_owned(a, b.to_vec(), x, observer)
+        self.solve_watched(a, b, x, Watch { observer: Some(observer), stop: None })
+    }
+
+    /// The same with a criterion of the caller's in the place of the tolerance. It decides by the residual of the recurrence when to
+    /// end, and is asked once more with the recomputed one: only if it then says so too, the outcome is `Converged`.
+    ///
+    /// ```
+    /// use krylith::{Solver, gallery::Problem, observe::Iteration};
+    /// let a = "poisson2d:40".parse::<Problem>()?.generate()?;
+    /// let (b, mut x) = (vec![1.0; a.nrows()], vec![0.0; a.nrows()]);
+    /// // A residual below 1e-3 in the units of b, whatever the size of b.
+    /// let mut small = |at: &Iteration<f64>| at.residual_norm < 1e-3;
+    /// let report = Solver::new().prepare(&a)?.solve_until(&a, &b, &mut x, &mut small)?;
+    /// report.require_converged()?;
+    /// assert_eq!(report.certificate.criterion, "the caller's");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn solve_until(
+        &self,
+        a: &A,
+        b: &[f64],
+        x: &mut [f64],
+        stop: &mut impl StoppingCriterion<f64>,
+    ) -> Result<Report, SolveError> {
+        self.solve_watched(a, b, x, Watch { observer: None, stop: Some(stop) })
+    }
+
+    /// The same with both.
+    pub fn solve_watched(
+        &self,
+        a: &A,
+        b: &[f64],
+        x: &mut [f64],
+        watch: Watch<'_>,
+    ) -> Result<Report, SolveError> {
+        self.solve_leased(self.pool.take(self, a, false)?, a, b, x, watch)
+    }
+
+    fn solve_leased(
+        &self,
+        mut workspace: Lease<'_, Threads<f64>, A>,
+        a: &A,
+        b: &[f64],
+        x: &mut [f64],
+        watch: Watch<'_>,
+    ) -> Result<Report, SolveError> {
+        require_same("b and the range of A", &b.len(), &a.range())?;
+        require_same("x and the domain of A", &x.len(), &a.domain())?;
+        workspace.vectors.b.copy_from_slice(b);
+        let mut own = std::mem::take(&mut workspace.x);
+        own.copy_from_slice(x);
+        let report = self.solve_in(a, &mut workspace, &mut own, watch);
+        if report.is_ok() {
+            x.copy_from_slice(&own);
+        }
+        workspace.x = own;
+        report
+    }
+
+    /// Solves A X = B for the columns of B, one after the other in `b`, from the guesses in `x`. With as many columns as threads or more
+    /// each thread has columns of its own; the bits are those of `solve` column by column. The reports are in the order of
+    /// columns.
+    ///
+    /// ```
+    /// use krylith::{Solver, gallery::Problem};
+    /// let a = "poisson2d:30".parse::<Problem>()?.generate()?;
+    /// let n = a.nrows();
+    /// let b: Vec<f64> = (0..3 * n).map(|k| (k % 7) as f64).collect();
+    /// let mut x = vec![0.0; 3 * n];
+    /// for report in Solver::new().prepare(&a)?.solve_many(&a, &b, &mut x)? {
+    ///     report.require_converged()?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn solve_many(&self, a: &A, b: &[f64], x: &mut [f64]) -> Result<Vec<Report>, SolveError>
+    where
+        A: Sync,
+        A::Scratch: Send,
+    {
+        let (rows, columns) = (a.range(), a.domain());
+        let count = b.len().checked_div(rows).unwrap_or(0);
+        require_same("B and whole columns of it", &b.len(), &(count * rows))?;
+        require_same("X and as many columns as B has", &x.len(), &(count * columns))?;
+        let workers = self.space.threads().min(cores()).min(count);
+        if workers < self.space.threads() || workers < 2 {
+            let pairs = b.chunks(rows.max(1)).zip(x.chunks_mut(columns.max(1)));
+            return pairs.map(|(b, x)| self.solve(a, b, x)).collect();
+        }
+        let work = Mutex::new(b.chunks(rows).zip(x.chunks_mut(columns)).enumerate());
+        let done = Mutex::new(Vec::with_capacity(count));
+        let next = || work.lock().unwrap_or_else(PoisonError::into_inner).next();
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| {
+                    while let Some((column, (b, x))) = next() {
+                        let lease = self.pool.take(self, a, true);
+                        let report = lease.and_then(|w| self.solve_leased(w, a, b, x, Watch::default()));
+                        done.lock().unwrap_or_else(PoisonError::into_inner).push((column, report));
+                    }
+                });
+            }
+        });
+        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        done.sort_by_key(|(column, _)| *column);
+        done.into_iter().map(|(_, report)| report).collect()
+    }
+}
+
+impl Prepared<Csr<f64>> {
+    /// Solves Aᵀ x = b from the guess in `x`. The first call prepares Aᵀ, with the same options, which takes as long and as much memory as
+    /// A did; later calls for the same values do not. A symmetric matrix is its own transpose.
+    pub fn solve_transposed(&self, a: &Csr<f64>, b: &[f64], x: &mut [f64]) -> Result<Report, SolveError> {
+        if self.plan.facts.as_ref().is_some_and(|facts| facts.symmetric) {
+            return self.solve(a, b, x);
+        }
+        let space = &*self.space;
+        let mut cached = self.transposed.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = cached.take().filter(|known| {
+            known.a.nnz() == a.nnz() && known.seen.are_those_of(space, a) && known.seen.has_stamp_of(a)
+        });
+        let current = match current {
+            Some(known) => known,
+            None => {
+                let transposed = a.view().transpose();
+                let prepared = self.options.prepare(&transposed)?;
+                Arc::new(Transposed { a: transposed, seen: SeenValues::of(space, a), prepared })
+            }
+        };
+        *cached = Some(Arc::clone(&current));
+        drop(cached);
+        current.prepared.solve(&current.a, b, x)
     }
 }

@@ -30,6 +30,11 @@ impl StencilMatrix {
         }
     }
 
+    /// Whether the values are those of this matrix, which has the pattern that was stored.
+    pub(crate) fn holds(&self, space: &Threads<f64>, matrix: &Csr<f64>) -> bool {
+        self.source.is_some() && self.seen.is_some_and(|seen| seen.are_those_of(space, matrix))
+    }
+
     /// Takes over the values of a matrix on the stencil; the next one must have the same pattern. Values that are here already
     /// are left where they are. Allocates the first time, when coefficients begin or cease to be constant, and while a factor still
     /// reads the old ones.
@@ -40,7 +45,7 @@ impl StencilMatrix {
             self.values = Arc::new(Values::Constant { values: Vec::new(), present: Vec::new() });
             self.present = Vec::new();
         }
-        if self.seen.is_some_and(|seen| seen.are_those_of(space, matrix)) {
+        if self.holds(space, matrix) {
             return Ok(());
         }
         self.seen = None;

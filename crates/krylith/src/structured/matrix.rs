@@ -51,7 +51,7 @@ pub const MOST_UNKNOWNS: usize = 8;
 /// assert_eq!(sums[..3], [2.0, 1.0, 1.0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct StencilMatrix {
     pub(super) layout: Arc<Layout>,
     pub(super) stencil: Stencil,

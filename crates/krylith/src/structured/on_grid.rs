@@ -6,7 +6,7 @@
 
 use super::{StencilFactor, StencilMatrix, StencilSymbolic, Structure};
 use crate::choice::Layout;
-use crate::engine::{Matrices, PlacedEngine};
+use crate::engine::{DynEngine, Matrices, PlacedEngine};
 use crate::error::{SetupError, SolveError};
 use crate::matrix::Pattern;
 use crate::operator::DynPreconditioner;
@@ -209,7 +209,7 @@ fn build<S: StorageScalar>(
     let schedule = m.schedule(space.threads());
     let held = matrices.bytes(Storage::bytes) + bytes + vectors;
     let placement = Box::new(Placed(Arc::new(matrices.a.order())));
-    let engine = PlacedEngine::new(space, placement, matrices, DynPreconditioner::new(m), method)?;
+    let engine = PlacedEngine::new(placement, matrices, DynPreconditioner::new(m));
     let summary = SetupSummary {
         kind,
         nnz,
@@ -221,7 +221,7 @@ fn build<S: StorageScalar>(
         predicted: memory.copy + memory.factor + vectors,
         held,
     };
-    Ok(Attempt::Built(Built::Placed(Box::new(engine)), summary))
+    Ok(Attempt::Built(Built::Placed(DynEngine::new(engine)), summary))
 }
 
 fn describe<S: StorageScalar>(

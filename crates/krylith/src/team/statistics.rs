@@ -1,6 +1,6 @@
 //! How large a team is, and what a user learns about it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Rows that a thread is worth starting for.
@@ -11,7 +11,7 @@ const THREADS_PER_CORE: usize = 4;
 const LEAST_LIMIT: usize = 8;
 
 /// Why fewer threads were started than requested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ThreadLimit {
@@ -37,7 +37,7 @@ impl fmt::Display for ThreadLimit {
 
 /// The size of a team of threads, and what its operations made of it. Counts are since
 /// [`Threads::reset_statistics`](crate::space::Threads::reset_statistics).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TeamStatistics {
     /// Threads that were requested, the caller's included.

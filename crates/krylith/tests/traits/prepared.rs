@@ -7,7 +7,7 @@ use krylith::engine::SolverSpace;
 use krylith::operator::{DynPreconditioner, LinearOperator, Preconditioner, Recipe};
 use krylith::precond::{IncompleteFactor, IncompleteSymbolic};
 use krylith::setup::{Attempt, Built, LayoutBuilder, Prospect, SetupContext, SetupRecorder, SetupSummary};
-use krylith::solver::{Method, PrecondSpec, Prepared};
+use krylith::solver::{Method, PrecondSpec, Prepared, Watch};
 use krylith::space::Threads;
 use krylith::{BackendError, Csr, Outcome, Report, SetupError, SolveError, Solver};
 
@@ -144,7 +144,8 @@ fn solve_cut(
         let mut x = part(number, cut, &vec![0.0; a.nrows()]);
         let prepared: Result<Prepared<PartMatrix, Rank>, _> =
             solver.prepare_on(rank, LAYOUTS, part_of_a, &part_of_a.block());
-        let report = prepared.and_then(|mut prepared| prepared.solve_vectors(part_of_a, &b, &mut x, &mut ()));
+        let report =
+            prepared.and_then(|prepared| prepared.solve_vectors(part_of_a, &b, &mut x, Watch::default()));
         (x.own, report)
     });
     let [(head, first), (tail, second)] = ends;

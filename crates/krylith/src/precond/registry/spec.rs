@@ -5,7 +5,7 @@ use crate::error::SolveError;
 use crate::matrix::Pattern;
 use crate::precond::Incomplete;
 use crate::precond::threshold::ByThreshold;
-use std::fmt::{Display, Formatter, Write};
+use std::fmt::{Debug, Display, Formatter, Write};
 
 /// Parameters at most.
 pub(super) const MOST: usize = 2;
@@ -19,12 +19,19 @@ pub(super) const MOST: usize = 2;
 /// assert_eq!("ilut(5)".parse::<PrecondSpec>().unwrap_err().to_string(), "`ilut(5)` lacks TOL, below which entries of a row are dropped: ilut(P,TOL)");
 /// # Ok::<(), krylith::solver::NameError>(())
 /// ```
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct PrecondSpec {
     info: &'static PrecondInfo,
     /// That of the entry, or of the caller's own recipe.
     name: &'static str,
     values: [Value; MOST],
+}
+
+/// The name is what tells it apart.
+impl Debug for PrecondSpec {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PrecondSpec({self})")
+    }
 }
 
 impl PartialEq for PrecondSpec {

@@ -1,0 +1,133 @@
+//! What solves write, kept from one to the next: one workspace for each solve that runs at the same time.
+
+use super::prepared::Prepared;
+use crate::choice::Method;
+use crate::engine::{AnyEngine, AnyWorkspace, Engine, SolverSpace};
+use crate::error::SolveError;
+use crate::operator::LinearOperator;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Vectors of a solve in the order of A, and the workspace of its engine.
+pub(super) struct Workspace<S: SolverSpace, A: LinearOperator<S>> {
+    /// Its own where another solve has the prepared one.
+    pub(super) space: Arc<S>,
+    pub(super) engine: AnyWorkspace<S, A>,
+    pub(super) vectors: Vectors<S, A>,
+    /// x of a caller whose vectors are not those of the space.
+    pub(super) x: S::Vector,
+    /// The guess, for a solve that may have to go back to it; made when one is not zero.
+    pub(super) guess: Option<S::Vector>,
+}
+
+/// What is needed to recompute residuals.
+pub(super) struct Vectors<S: SolverSpace, A: LinearOperator<S>> {
+    pub(super) b: S::Vector,
+    pub(super) r: S::Vector,
+    pub(super) scratch: A::Scratch,
+}
+
+impl<S: SolverSpace, A: LinearOperator<S>> Workspace<S, A> {
+    pub(super) fn new(
+        space: Arc<S>,
+        engine: &AnyEngine<S>,
+        a: &A,
+        method: Method,
+    ) -> Result<Self, SolveError> {
+        let vectors =
+            Vectors { b: space.zeros(&a.range())?, r: space.zeros(&a.range())?, scratch: a.scratch(&space)? };
+        let x = space.zeros(&a.domain())?;
+        Ok(Workspace { engine: engine.workspace(&space, a, method)?, space, vectors, x, guess: None })
+    }
+}
+
+/// The workspaces that nobody uses now.
+pub(super) struct Pool<S: SolverSpace, A: LinearOperator<S>> {
+    idle: Mutex<Vec<Workspace<S, A>>>,
+    given_back: Condvar,
+    /// Some solve has a workspace on the prepared space, or there is one among the idle.
+    has_prepared: AtomicBool,
+}
+
+/// A workspace on loan.
+pub(super) struct Lease<'p, S: SolverSpace, A: LinearOperator<S>> {
+    pool: &'p Pool<S, A>,
+    workspace: Option<Workspace<S, A>>,
+}
+
+impl<S: SolverSpace, A: LinearOperator<S>> Pool<S, A> {
+    pub(super) fn new(first: Workspace<S, A>) -> Self {
+        Pool {
+            idle: Mutex::new(vec![first]),
+            given_back: Condvar::new(),
+            has_prepared: AtomicBool::new(true),
+        }
+    }
+
+    /// Forgets all workspaces: those of another engine are needed.
+    pub(super) fn clear(&mut self) {
+        self.lock().clear();
+        self.has_prepared.store(false, Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Workspace<S, A>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An idle workspace, the prepared one first; a new one on a space of its own; or, where the space has none beside it, the next that
+    /// is given back.
+    /// With `beside` the prepared space is left to others where there can be one beside it.
+    pub(super) fn take(
+        &self,
+        prepared: &Prepared<A, S>,
+        a: &A,
+        beside: bool,
+    ) -> Result<Lease<'_, S, A>, SolveError> {
+        let mut idle = self.lock();
+        let workspace = loop {
+            let is_prepared = |w: &Workspace<S, A>| Arc::ptr_eq(&w.space, &prepared.space);
+            let found = match beside {
+                true => idle.iter().position(|w| !is_prepared(w)),
+                false => idle.iter().position(is_prepared).or(idle.len().checked_sub(1)),
+            };
+            if let Some(k) = found {
+                break idle.swap_remove(k);
+            }
+            let space = match !beside && !self.has_prepared.swap(true, Ordering::Relaxed) {
+                true => Some(Arc::clone(&prepared.space)),
+                false => prepared.space.beside().map(Arc::new),
+            };
+            if let Some(space) = space {
+                drop(idle);
+                break Workspace::new(space, &prepared.engine, a, prepared.method)?;
+            }
+            if let Some(workspace) = idle.pop() {
+                break workspace;
+            }
+            idle = self.given_back.wait(idle).unwrap_or_else(PoisonError::into_inner);
+        };
+        Ok(Lease { pool: self, workspace: Some(workspace) })
+    }
+}
+
+impl<S: SolverSpace, A: LinearOperator<S>> Deref for Lease<'_, S, A> {
+    type Target = Workspace<S, A>;
+
+    fn deref(&self) -> &Workspace<S, A> {
+        self.workspace.as_ref().expect("a lease has its workspace until it is dropped")
+    }
+}
+
+impl<S: SolverSpace, A: LinearOperator<S>> DerefMut for Lease<'_, S, A> {
+    fn deref_mut(&mut self) -> &mut Workspace<S, A> {
+        self.workspace.as_mut().expect("a lease has its workspace until it is dropped")
+    }
+}
+
+impl<S: SolverSpace, A: LinearOperator<S>> Drop for Lease<'_, S, A> {
+    fn drop(&mut self) {
+        self.pool.lock().extend(self.workspace.take());
+        self.pool.given_back.notify_one();
+    }
+}
