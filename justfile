@@ -22,6 +22,10 @@ fuzz-check:
 build:
     .ci/run build
 
+# What would be published, without a warning
+package:
+    .ci/run package
+
 # Documentation without warnings
 docs:
     .ci/run docs

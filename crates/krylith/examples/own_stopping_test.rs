@@ -8,7 +8,11 @@ use krylith::Solver;
 use krylith::gallery::Problem;
 use krylith::observe::Iteration;
 
-/// −Δu + u³ = f on a square: its residual, and the Jacobian's diagonal term.
+/// Points along each side of the square, and the square of their distance.
+const N: usize = 200;
+const H2: f64 = 1.0 / ((N + 1) * (N + 1)) as f64;
+
+/// The residual of −Δu + 10 u³ = f on a square, times h², and its norm.
 fn nonlinear(
     laplace: &krylith::Csr<f64>,
     u: &[f64],
@@ -16,15 +20,15 @@ fn nonlinear(
     residual: &mut [f64],
 ) -> Result<f64, krylith::MatrixError> {
     laplace.mul_vec(u, residual)?;
-    residual.iter_mut().zip(u).for_each(|(r, u)| *r = f - (*r + u.powi(3)));
+    residual.iter_mut().zip(u).for_each(|(r, u)| *r = H2 * (f - 10.0 * u.powi(3)) - *r);
     Ok(residual.iter().map(|r| r * r).sum::<f64>().sqrt())
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let laplace = "poisson2d:200".parse::<Problem>()?.generate()?;
+    let laplace = format!("poisson2d:{N}").parse::<Problem>()?.generate()?;
     let n = laplace.nrows();
     let (mut u, mut residual) = (vec![0.0; n], vec![0.0; n]);
-    let mut norm = nonlinear(&laplace, &u, 1.0, &mut residual)?;
+    let mut norm = nonlinear(&laplace, &u, 20.0, &mut residual)?;
     let first = norm;
     let mut jacobian = laplace.clone();
     let mut prepared = Solver::new().prepare(&jacobian)?;
@@ -32,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for step in 1..=20 {
         for i in 0..n {
             let place = laplace.pattern().find(i, i).ok_or("a full diagonal")?;
-            jacobian.values_mut()[place] = laplace.values()[place] + 3.0 * u[i] * u[i];
+            jacobian.values_mut()[place] = laplace.values()[place] + 30.0 * H2 * u[i] * u[i];
         }
         prepared.refactor(&jacobian)?;
 
@@ -45,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
         linear += report.iterations;
         u.iter_mut().zip(&du).for_each(|(u, du)| *u += du);
-        norm = nonlinear(&laplace, &u, 1.0, &mut residual)?;
+        norm = nonlinear(&laplace, &u, 20.0, &mut residual)?;
         println!("step {step}: {} iterations, nonlinear residual {norm:.2e}", report.iterations);
         if norm <= 1e-9 * first {
             println!("{linear} iterations altogether");
