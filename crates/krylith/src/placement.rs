@@ -18,9 +18,9 @@ use std::sync::Arc;
 /// Which vectors are meant: those that are multiplied by A, or products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// b, and products with A: one number a row.
+    /// b, and products with A: one number per row.
     Rows,
-    /// x: one number a column.
+    /// x: one number per column.
     Columns,
 }
 
@@ -192,7 +192,7 @@ fn check(order: &impl Order, rows: usize, places: usize) -> Result<(), BackendEr
     require_same("the vector and the placement", &places, &order.places())
 }
 
-/// Brings numbers, one a row, to their places; zeros in between.
+/// Brings numbers, one per row, to their places; zeros in between.
 pub(crate) fn gather(
     space: &Threads<f64>,
     order: &impl Order,

@@ -119,8 +119,8 @@ fn prepared(layout: Order) {
         _ => "rows as given",
     };
     assert!(report.layout.contains(expected), "{}", report.layout);
-    let told = report.bytes;
-    assert!(held.abs_diff(told) < told / 50, "{layout:?}: {held} held, {told} reported");
+    let reported = report.bytes;
+    assert!(held.abs_diff(reported) < reported / 50, "{layout:?}: {held} held, {reported} reported");
     // Another right-hand side, from zero or from a guess, allocates the history and the words of its report.
     for (k, guess) in [1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0].into_iter().enumerate() {
         x.fill(guess);

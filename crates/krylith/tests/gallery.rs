@@ -186,7 +186,7 @@ fn estimates_hold() {
     }
 }
 
-/// Problems with several unknowns a point, and how many.
+/// Problems with several unknowns per point, and how many.
 const SYSTEMS: [(&str, usize); 3] = [("navierstokes3d", 4), ("euler3d", 5), ("cahnhilliard3d", 2)];
 
 #[test]

@@ -3,9 +3,10 @@
 
 use krylith::gallery::Problem;
 use krylith::observe::Iteration;
-use krylith::operator::FnOperator;
+use krylith::operator::{FnOperator, LinearOperator};
 use krylith::plan::ReasonCode;
 use krylith::solver::{Layout, Method, Prepared};
+use krylith::space::Threads;
 use krylith::transform::Ordering;
 use krylith::{Csr, Outcome, PrecondSpec, Report, SolveError, Solver};
 
@@ -167,6 +168,16 @@ fn a_criterion_of_ones_own_counts_as_convergence() {
     let report = prepared.solve_until(&a, &b, &mut x, &mut |_: &Iteration<f64>| false).unwrap();
     assert_ne!(report.outcome, Outcome::Converged);
     assert!(residual(&a, &x, &b) < 1e-12);
+}
+
+#[test]
+fn transposes_are_applied() {
+    let a = Csr::from_triplets(2, 3, &[0, 0, 1], &[0, 2, 1], &[2.0, -1.0, 4.0]).unwrap();
+    let space = Threads::<f64>::new(2);
+    let mut y = vec![9.0; 3];
+    a.apply_transpose(&space, &vec![1.0, 10.0], &mut y, &mut ()).unwrap();
+    assert_eq!(y, [2.0, 40.0, -1.0]);
+    assert!(a.apply_transpose(&space, &vec![1.0; 3], &mut y, &mut ()).is_err());
 }
 
 #[test]

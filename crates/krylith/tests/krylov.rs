@@ -78,7 +78,7 @@ fn matrix(n: usize, entry: impl Fn(usize, usize) -> f64) -> Csr<f64> {
     Csr::from_triplets(n, n, &rows, &columns, &values).unwrap()
 }
 
-/// About five random entries a row beside the diagonal, which exceeds their sum by a little.
+/// About five random entries per row beside the diagonal, which exceeds their sum by a little.
 fn nonsymmetric() -> Csr<f64> {
     let mut next = random(1);
     let mut dense = vec![vec![0.0; N]; N];

@@ -113,7 +113,7 @@ fn values_may_change() {
     assert!(fresh.x == x, "what was solved before changes nothing");
 }
 
-/// A pivot that goes wrong is mended by a shift, as by rows.
+/// A pivot that goes wrong is fixed by a shift, as by rows.
 #[test]
 fn bad_pivots_are_shifted() {
     let mut a = problem("hpcg:20");

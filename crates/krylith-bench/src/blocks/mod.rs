@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Unknowns a node.
+/// Unknowns per node.
 const B: usize = 3;
 
 /// Tried one after the other until the factor exists.
@@ -30,7 +30,7 @@ const SHIFTS: [f64; 5] = [0.0, 1e-3, 1e-2, 0.1, 1.0];
 
 #[derive(Args)]
 pub struct Options {
-    /// Problems, as `krylith gen` names them, with three unknowns a node
+    /// Problems, as `krylith gen` names them, with three unknowns per node
     #[arg(default_values_t = ["elasticity3d:40".to_owned()])]
     problems: Vec<String>,
     /// Numbers of threads

@@ -1,4 +1,4 @@
-//! The command `krylith solve` as a contestant: what it is told, and its report as a driver's line.
+//! The command `krylith solve` as a contestant: what it is given, and its report as a driver's line.
 //!
 //! Set-up is everything between reading and iterating: what its report has as a total, without reading and solving.
 
@@ -45,12 +45,12 @@ pub fn once(options: &CommandOptions) -> Result<(), Failure> {
     command.args(["--threads", &options.threads.to_string(), "--rhs", &options.rhs]);
     let output = command.output()?;
     let stderr = String::from_utf8_lossy(&output.stderr);
-    let told = stderr.lines().find(|line| !line.trim().is_empty()).unwrap_or("no message").trim();
+    let described = stderr.lines().find(|line| !line.trim().is_empty()).unwrap_or("no message").trim();
     // 3 is a report of a solve that did not converge, 2 one of a solve that could not begin, if there is a report.
     if !matches!(output.status.code(), Some(0 | 2 | 3)) {
-        return Err(format!("krylith: {told}").into());
+        return Err(format!("krylith: {described}").into());
     }
-    let report = serde_json::from_slice(&output.stdout).map_err(|_| format!("krylith: {told}"))?;
+    let report = serde_json::from_slice(&output.stdout).map_err(|_| format!("krylith: {described}"))?;
     println!("{}", serde_json::to_string(&line(options, &report)?)?);
     Ok(())
 }

@@ -113,7 +113,7 @@ pub struct Contestant {
     driver: Driver,
 }
 
-/// Where drivers are, and what every one of them is told.
+/// Where drivers are, and what every one of them is given.
 pub struct Call<'a> {
     /// The folder that `just bench-setup` fills.
     pub peers: &'a Path,

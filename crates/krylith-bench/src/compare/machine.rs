@@ -88,11 +88,11 @@ mod tests {
 
     #[test]
     fn the_command_names_no_folder() {
-        let told = |words: &[&str]| without_folders(words.iter().map(|&w| w.to_owned()));
+        let described = |words: &[&str]| without_folders(words.iter().map(|&w| w.to_owned()));
         let words = ["compare", "--work", "/somewhere", "--output=/elsewhere", "--quick"];
-        assert_eq!(told(&words), "krylith-bench compare --quick");
+        assert_eq!(described(&words), "krylith-bench compare --quick");
         let words = ["incomplete", "spd", "/data/matrices", "--peers-from", "/old.json", "--seconds", "9"];
-        assert_eq!(told(&words), "krylith-bench incomplete spd matrices --seconds 9");
+        assert_eq!(described(&words), "krylith-bench incomplete spd matrices --seconds 9");
     }
 
     #[test]

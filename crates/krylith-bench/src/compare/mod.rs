@@ -301,7 +301,7 @@ impl Comparison<'_> {
                     }
                     Err(reason) => entry.failure = Some(reason),
                 }
-                eprintln!("{} {threads} threads, round {round}: {}", matrix.name, told(entry));
+                eprintln!("{} {threads} threads, round {round}: {}", matrix.name, described(entry));
             }
         }
         self.record.entries.extend(entries);
@@ -364,7 +364,7 @@ pub(crate) fn outcome(command: &mut Command, limit: u64) -> Result<Result<Line, 
 }
 
 /// A line of progress.
-fn told(entry: &Entry) -> String {
+fn described(entry: &Entry) -> String {
     let title = entry.title();
     match (&entry.failure, entry.mode, entry.runs.last()) {
         (Some(reason), ..) => format!("{title}: {reason}"),

@@ -297,7 +297,7 @@ pub mod tests {
 
     #[test]
     fn bytes_are_counted_once_each() {
-        // Row pointers 4, x 8, y 8 a row; the factors' solves read and write one vector more, and the diagonal.
+        // Row pointers 4, x 8, y 8 per row; the factors' solves read and write one vector more, and the diagonal.
         assert_eq!(spmv_bytes(10, 28), 12 * 28 + 200);
         assert_eq!(apply_bytes(10, 28), 12 * 28 + 400);
     }

@@ -1,4 +1,4 @@
-//! The rate of the memory: `a[i] = b[i] + s * c[i]` in `f64`, 24 bytes an element, each thread on a part of its own that it was
+//! The rate of the memory: `a[i] = b[i] + s * c[i]` in `f64`, 24 bytes per element, each thread on a part of its own that it was
 //! the first to write.
 //!
 //! Reference: McCalpin's STREAM. The write-allocate of a is not counted, as there.

@@ -176,7 +176,7 @@ fn named(name: &str, parts: &[String]) -> bool {
     parts.is_empty() || parts.iter().any(|part| name.contains(part.as_str()))
 }
 
-/// Who can take part; who cannot is told aloud. A peer that an older record has needs no driver.
+/// Who can take part; who cannot is named. A peer that an older record has needs no driver.
 fn able(
     options: &Options,
     old: Option<&Record>,
@@ -322,9 +322,9 @@ mod tests {
         let path = output.join("spd.json");
         let record = Record::read(&path).unwrap();
         assert_eq!((record.matrices.len(), record.runs.len()), (1, 1));
-        let told = &record.runs[0];
-        assert_eq!((told.outcome.as_str(), told.residual), ("false_convergence", Some(1.0)));
-        assert_eq!((told.said.as_str(), told.iterations), ("converged", Some(5)));
+        let described = &record.runs[0];
+        assert_eq!((described.outcome.as_str(), described.residual), ("false_convergence", Some(1.0)));
+        assert_eq!((described.said.as_str(), described.iterations), ("converged", Some(5)));
         assert_eq!(record.versions["PETSc ICC(0) none"], "PETSc 9");
 
         // A driver that would fail now is not asked again.

@@ -1,7 +1,7 @@
 //! Whole solves on structured grids: six problems, each with the method and the preconditioner of the paper's table 4, by Krylith's
 //! paths, PETSc and MKL. `compare` does the work: the same rule for everyone, residuals recomputed, contestants taking turns.
 //!
-//! | | stencil | unknowns a point | method |
+//! | | stencil | unknowns per point | method |
 //! |---|---|---|---|
 //! | Poisson | Star-7P | 1 | CG with IC(0) |
 //! | Poisson | Star-7P, factor Diamond-13P | 1 | CG with IC(1) |
@@ -11,7 +11,7 @@
 //! | Cahn and Hilliard | Diamond-25P | 2 | GMRES(30) with ILU(0) |
 //!
 //! Krylith's contestants are runs of the command `krylith solve` with the options given. MKL has no IC(1); its ILU(0) of a symmetric
-//! matrix is IC(0). Where there is more than one unknown a point PETSc also takes part with blocks, and Krylith with its block ILU(0).
+//! matrix is IC(0). Where there is more than one unknown per point PETSc also takes part with blocks, and Krylith with its block ILU(0).
 
 use super::case::Case;
 use super::stencil::Stencil;
@@ -170,16 +170,16 @@ mod tests {
     #[test]
     fn every_problem_has_its_contestants() {
         let options = Typed::parse_from(["applications"]).options;
-        let told = |name: &str| {
+        let described = |name: &str| {
             let fixed = fixed(name, &options).unwrap();
             let list = fixed.contestants.iter().map(|(peer, config)| format!("{peer} {config}"));
             (fixed.spec.clone(), list.collect::<Vec<_>>())
         };
-        let (spec, list) = told("poisson-ic1");
+        let (spec, list) = described("poisson-ic1");
         assert_eq!(spec, "poisson3d:192");
         let own = "krylith --solver cg --precond ic(1)";
         assert_eq!(list, [own.into(), format!("{own} --structured off"), "petsc cg+icc1".into()]);
-        let (spec, list) = told("euler");
+        let (spec, list) = described("euler");
         assert_eq!(spec, "euler3d:56");
         assert_eq!(
             list[2..],

@@ -1,4 +1,4 @@
-//! A matrix of the study: a stencil, unknowns a point, points along each of three axes; made, sized and counted.
+//! A matrix of the study: a stencil, unknowns per point, points along each of three axes; made, sized and counted.
 //!
 //! Unknown c of point (x, y, z) is row d (x + n (y + n z)) + c; every coupling is a full block of d × d entries. Entries off the
 //! diagonal are hashes of row and column: sizes in [1/4, 1), either sign. The diagonal entry is one more than the sum of sizes in
@@ -10,7 +10,7 @@
 //! | | operations | bytes at least |
 //! |---|---|---|
 //! | product | 2 nnz | values, x, y: 8 nnz + 16 rows |
-//! | both triangles | 2 nnz − rows | values, and two vectors a sweep: 8 nnz + 32 rows |
+//! | both triangles | 2 nnz − rows | values, and two vectors per sweep: 8 nnz + 32 rows |
 //! | ILU(0) | those of elimination by entries | A read, factors written: 16 nnz |
 //!
 //! Indices are overhead: a matrix on a grid needs none. What is read again from a cache is not counted.
@@ -26,7 +26,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
     pub stencil: Stencil,
-    /// Unknowns a point.
+    /// Unknowns per point.
     pub dof: usize,
     /// Points along each axis.
     pub n: usize,

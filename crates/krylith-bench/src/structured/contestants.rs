@@ -68,7 +68,7 @@ pub fn present(peers: &Path, only: &[String]) -> Result<(Vec<Contestant>, Vec<Ab
     Ok((list, absent))
 }
 
-/// What a contestant is told.
+/// What a contestant is given.
 pub struct Call<'a> {
     pub peers: &'a Path,
     pub case: &'a Case,
@@ -167,15 +167,15 @@ mod tests {
             answer: None,
             limit: 9,
         };
-        let told = |peer, config| {
+        let described = |peer, config| {
             let command = Contestant { peer, config }.command(&call).unwrap();
             command.get_args().map(|a| a.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
         };
-        assert!(told("petsc", "baij").ends_with("-n 2 /peers/petsc_grid A.csr baij 2 -"));
-        assert!(told("mkl", "bsr").ends_with("9 /peers/mkl_grid A.csr bsr 2 -"));
+        assert!(described("petsc", "baij").ends_with("-n 2 /peers/petsc_grid A.csr baij 2 -"));
+        assert!(described("mkl", "bsr").ends_with("9 /peers/mkl_grid A.csr bsr 2 -"));
         assert!(
-            told("krylith", "rows").contains("structured-once Star-7P:2:")
-                && told("krylith", "rows").ends_with("--threads 2")
+            described("krylith", "rows").contains("structured-once Star-7P:2:")
+                && described("krylith", "rows").ends_with("--threads 2")
         );
         assert_eq!(Contestant { peer: "petsc", config: "aij" }.label(2), "aij (block Jacobi)");
         assert_eq!(Contestant { peer: "petsc", config: "aij" }.label(1), "aij");

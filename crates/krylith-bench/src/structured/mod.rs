@@ -1,6 +1,6 @@
 //! Matrices of structured grids: a product, both triangles of ILU(0) and its factorization, by Krylith's paths, MKL and PETSc.
 //!
-//! Five stencils, one to eight unknowns a point, grids whose values take about the same memory. Every contestant runs in a process
+//! Five stencils, one to eight unknowns per point, grids whose values take about the same memory. Every contestant runs in a process
 //! of its own; contestants take turns within a round, together with the triad and the rate of arithmetic, which bound what can be
 //! had. In the first round all answers are compared, and the study fails where two differ by more than 1e-10.
 //!
@@ -52,7 +52,7 @@ struct Kernels {
     /// Stencils; all five unless given
     #[arg(long, value_delimiter = ',', default_values_t = Stencil::ALL.map(|s| s.name().to_owned()))]
     stencils: Vec<String>,
-    /// Unknowns a point
+    /// Unknowns per point
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 6, 8])]
     dofs: Vec<usize>,
     /// What the values of a matrix take, about
@@ -149,7 +149,7 @@ fn kernels(options: &Kernels) -> Result<(), Failure> {
 /// Stencils down, unknowns across.
 fn cases(options: &Kernels) -> Result<Vec<Case>, Failure> {
     if let Some(dof) = options.dofs.iter().find(|dof| !(1..=MOST_DOF).contains(dof)) {
-        return Err(format!("{dof} unknowns a point; 1 to {MOST_DOF} can be had").into());
+        return Err(format!("{dof} unknowns per point; 1 to {MOST_DOF} can be had").into());
     }
     let mut cases = Vec::new();
     for name in &options.stencils {
@@ -250,7 +250,7 @@ impl Study<'_> {
                     let check = check(c, case, threads, path, expected)?;
                     self.record.checks.push(check);
                 }
-                eprintln!("{case} {threads} threads, round {round}: {}", told(entry));
+                eprintln!("{case} {threads} threads, round {round}: {}", described(entry));
             }
         }
         self.record.entries.extend(entries);
@@ -370,11 +370,11 @@ fn difference(own: &[f64], expected: &[f64]) -> f64 {
 }
 
 /// A line of progress.
-fn told(entry: &Entry) -> String {
+fn described(entry: &Entry) -> String {
     let title = entry.title();
     let figures = |line: &Line| {
-        let told = |(name, s): (&String, &Option<f64>)| Some(format!("{name} {:.3e}", (*s)?));
-        line.kernels.iter().filter_map(told).collect::<Vec<_>>().join(", ")
+        let described = |(name, s): (&String, &Option<f64>)| Some(format!("{name} {:.3e}", (*s)?));
+        line.kernels.iter().filter_map(described).collect::<Vec<_>>().join(", ")
     };
     match (&entry.failure, entry.runs.last()) {
         (Some(reason), _) => format!("{title}: {reason}"),
@@ -403,8 +403,8 @@ mod tests {
         let cases = |words: &str| cases(&typed(words).kernels);
         assert_eq!(cases("").unwrap().len(), 25);
         let some = cases("--stencils star-7p,box-27p --dofs 1,4 --megabytes 400").unwrap();
-        let told: Vec<String> = some.iter().map(|c| format!("{c}:{}", c.n)).collect();
-        assert_eq!(told, ["Star-7P-1:192", "Star-7P-4:80", "Box-27P-1:120", "Box-27P-4:48"]);
+        let described: Vec<String> = some.iter().map(|c| format!("{c}:{}", c.n)).collect();
+        assert_eq!(described, ["Star-7P-1:192", "Star-7P-4:80", "Box-27P-1:120", "Box-27P-4:48"]);
         assert!(cases("--dofs 9").is_err() && cases("--stencils star").is_err());
         assert!(cases("--megabytes 100000").unwrap_err().to_string().contains("2³¹"));
         assert!(matches!(typed("applications").part, Some(Part::Applications(_))));

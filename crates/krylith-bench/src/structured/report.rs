@@ -54,7 +54,7 @@ fn head(text: &mut String, record: &Record) {
          make the same ILU(0). Analysis is not counted, for anyone. Threads are ranks for PETSc: there its triangles and its \
          factorization are those of block Jacobi, another preconditioner, shown in brackets and never the fastest other. MKL \
          has no ILU(0) of blocks: its BSR solves with the factor of its CSR. PETSc's AIJ takes rows of equal pattern together \
-         unless told not to, which is AIJ-plain. `structured.json` has every repetition.\n",
+         unless asked not to, which is AIJ-plain. `structured.json` has every repetition.\n",
         record.repetitions
     );
     let mut versions = BTreeMap::new();
@@ -185,13 +185,13 @@ fn setup(text: &mut String, record: &Record) {
     table(text, &columns);
     for case in &record.cases {
         for threads in record.threads() {
-            let told = |name: &String| {
+            let described = |name: &String| {
                 let entry = record.entry(case, threads, name);
                 let least = |key: &str| Some(entry?.kernel(key)?.least);
                 let analyze = least("analyze").map_or("–".into(), milli);
                 least("convert").map_or(analyze.clone(), |convert| format!("{analyze} + {}", milli(convert)))
             };
-            let cells: Vec<String> = series.iter().map(told).collect();
+            let cells: Vec<String> = series.iter().map(described).collect();
             line!(text, "| {case} | {threads} | {} |", cells.join(" | "));
         }
     }

@@ -40,7 +40,7 @@ pub fn hostile(family: &str, n: usize, rng: &mut Rng) -> Csr<f64> {
     entries.to_csr()
 }
 
-/// A few entries a row anywhere; the diagonal in most rows.
+/// A few entries per row anywhere; the diagonal in most rows.
 fn sparse(n: usize, numbers: Numbers, rng: &mut Rng) -> Entries {
     let mut entries = Entries::new(n);
     let most = 1 + rng.below(6);

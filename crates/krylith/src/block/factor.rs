@@ -20,7 +20,7 @@
 //! which the elimination within the block stops and the pivot there; the smallest such row on any plan, because nothing before
 //! it is bad. Where a block is singular this row is that of the step, whatever rows were exchanged before.
 //!
-//! Bytes of an application: 8 B² + 4 a block of L and U; 8 B + 16 / B a row for D⁻¹ and pointers, and 32 for x and z.
+//! Bytes of an application: 8 B² + 4 per block of L and U; 8 B + 16 / B a row for D⁻¹ and pointers, and 32 for x and z.
 //! References: Meijerink & van der Vorst 1977, doi:10.1090/S0025-5718-1977-0438681-4; Manteuffel 1980,
 //! doi:10.1090/S0025-5718-1980-0559197-0, for the shift; Pommerell & Fichtner 1994, doi:10.1137/0915032, for DILU; Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 10.3 and 12.6.
 #![allow(unsafe_code)]

@@ -15,7 +15,7 @@ use crate::precond::form::{self, Form};
 use crate::simd::{BlockRow, dispatch};
 use std::ops::Range;
 
-/// Defines a kernel for rows of blocks: in whole registers from five numbers a row on, in half ones below.
+/// Defines a kernel for rows of blocks: in whole registers from five numbers per row on, in half ones below.
 macro_rules! kernels {
     ($($(#[$doc:meta])* unsafe fn $name:ident = $body:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?;)*) => {$(
         $(#[$doc])*

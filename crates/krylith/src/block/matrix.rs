@@ -3,7 +3,7 @@
 //! Block row I has its blocks at the columns of row I of a block [`Pattern`], each B² numbers row by row. A block is stored whole if
 //! one of its entries is in the matrix it came from; the others are zero. The order of summation stands in `kernels`.
 //!
-//! Bytes of a product: 8 B² + 4 a block and 8 / B + 16 a row; for B = 3 that is 8.4 an entry where compressed rows have 12.
+//! Bytes of a product: 8 B² + 4 per block and 8 / B + 16 per row; for B = 3 that is 8.4 per entry where compressed rows have 12.
 #![allow(unsafe_code)]
 
 use super::kernels::{self, View};

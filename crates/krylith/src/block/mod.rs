@@ -9,7 +9,7 @@
 //! iterations; only ILU(0) passes a zero pivot that an exchange within its block avoids. Where blocks are not full, the
 //! block factor keeps more than the scalar one.
 //!
-//! The inverses of diagonal blocks (`dense`) are also those of grids with several unknowns a point
+//! The inverses of diagonal blocks (`dense`) are also those of grids with several unknowns per point
 //! ([`structured`](crate::structured)): the same exchanges, and the same blocks are bad.
 //!
 //! [`natural_block`] tells the size from a pattern; [`BlockMatrix`] and [`BlockPreconditioner`] take one at run time:

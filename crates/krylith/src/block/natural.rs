@@ -2,7 +2,7 @@
 //!
 //! Rule: of the sizes 8 to 2 that divide the number of rows, the largest whose blocks, stored whole, hold at most 1.1 times the
 //! entries of the pattern. Otherwise 1. A size is given up as soon as its blocks exceed that: at most one pass over the
-//! entries for each candidate, no memory. A matrix with several unknowns a node passes for their number; one whose rows have
+//! entries for each candidate, no memory. A matrix with several unknowns per node passes for their number; one whose rows have
 //! nothing in common with their neighbours is far off: a diagonal of ones has fill B.
 
 use super::matrix::BlockColumns;

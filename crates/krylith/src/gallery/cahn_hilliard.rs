@@ -1,5 +1,5 @@
 //! One implicit step of coupled Cahn–Hilliard equations for a mixture of copolymer and homopolymer: 25-point, 2
-//! unknowns a point.
+//! unknowns per point.
 //!
 //!   ∂u/∂t = ∇·(m ∇μ),               μ = −ε² Δu + ∂W/∂u      u: copolymer against homopolymer
 //!   ∂v/∂t = ∇·(m ∇ν) − σ (v − v̄),   ν = −ε² Δv + ∂W/∂v      v: the two blocks of the copolymer

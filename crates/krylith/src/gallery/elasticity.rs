@@ -1,4 +1,4 @@
-//! Linear elasticity on a uniform grid: bilinear squares or trilinear cubes, 2 or 3 unknowns a node.
+//! Linear elasticity on a uniform grid: bilinear squares or trilinear cubes, 2 or 3 unknowns per node.
 //!
 //!   ∫ λ (∇·u)(∇·v) + 2 μ ε(u):ε(v),   λ = E ν/((1+ν)(1−2ν)),   μ = E/(2(1+ν)),   E = 1,  ν = 0.49
 //!

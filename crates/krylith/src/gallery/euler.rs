@@ -1,4 +1,4 @@
-//! One implicit step of the compressible Euler equations, linearised about a smooth flow: 13-point, 5 unknowns a point.
+//! One implicit step of the compressible Euler equations, linearised about a smooth flow: 13-point, 5 unknowns per point.
 //!
 //!   ∂U/∂t + Σₐ ∂(Aₐ U)/∂xₐ = 0,   U = (ρ, ρu, ρv, ρw, ρE),   Aₐ = ∂Fₐ/∂U at the background, γ = 1.4
 //!

@@ -11,7 +11,7 @@
 //!             1108 x 1108 is near thermal2 (n = 1,228,045, nnz = 8,580,313).
 //!
 //! Same bits from both ends of an edge: a cotangent is the quotient of two exact integers, and a sum of two commutes.
-//! The stars are found once, 8 bytes a point, and then serve to count and to fill the rows.
+//! The stars are found once, 8 bytes per point, and then serve to count and to fill the rows.
 //! Reference: Pinkall & Polthier 1993, doi:10.1080/10586458.1993.10504266.
 
 use super::delaunay::{CELL, CENTRE, Points, Star, WINDOW, Window};

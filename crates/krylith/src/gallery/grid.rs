@@ -43,7 +43,7 @@ impl Grid {
         [1, self.n[0], self.n[0] * self.n[1]]
     }
 
-    /// One value a cell, in parallel.
+    /// One value per cell, in parallel.
     pub(super) fn field<T: Send>(&self, value: impl Fn(usize, [usize; 3]) -> T + Sync) -> Vec<T> {
         (0..self.len()).into_par_iter().map(|i| value(i, self.cell(i))).collect()
     }

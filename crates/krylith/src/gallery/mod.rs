@@ -9,7 +9,7 @@
 //! # Ok::<(), krylith::gallery::GalleryError>(())
 //! ```
 //!
-//! A size is one number for every axis or one number an axis, such as `poisson3d:300x20x10`; without one the problem has
+//! A size is one number for every axis or one number per axis, such as `poisson3d:300x20x10`; without one the problem has
 //! its default size. [`problems`] lists names, formulas and sizes; the formulas stand at the head of each file as well.
 //!
 //! Every matrix is made in parallel, row by row, from fixed seeds and without state: the same bits on any number of
@@ -73,7 +73,7 @@ pub fn problems() -> &'static [ProblemInfo] {
     &PROBLEMS
 }
 
-/// A problem with one unknown a node; what the table below changes.
+/// A problem with one unknown per node; what the table below changes.
 const PLAIN: ProblemInfo = ProblemInfo {
     name: "",
     description: "",
@@ -130,7 +130,7 @@ static PROBLEMS: [ProblemInfo; 17] = [
     },
     ProblemInfo {
         name: "elasticity2d",
-        description: "nearly incompressible plane strain, 2 unknowns a node; IC(0) breaks down",
+        description: "nearly incompressible plane strain, 2 unknowns per node; IC(0) breaks down",
         formula: "bilinear squares, E = 1, Poisson ratio 0.49, clamped at x = 0, else free",
         default_size: &[200, 200],
         least_size: 2,
@@ -141,7 +141,7 @@ static PROBLEMS: [ProblemInfo; 17] = [
     },
     ProblemInfo {
         name: "elasticity3d",
-        description: "nearly incompressible elasticity, 3 unknowns a node; IC(0) breaks down",
+        description: "nearly incompressible elasticity, 3 unknowns per node; IC(0) breaks down",
         formula: "trilinear cubes, E = 1, Poisson ratio 0.49, clamped at x = 0, else free",
         default_size: &[30, 30, 30],
         least_size: 2,
@@ -152,7 +152,7 @@ static PROBLEMS: [ProblemInfo; 17] = [
     },
     ProblemInfo {
         name: "navierstokes3d",
-        description: "one implicit step of incompressible flow, 27-point, 4 unknowns a node, nonsymmetric",
+        description: "one implicit step of incompressible flow, 27-point, 4 unknowns per node, nonsymmetric",
         formula: "Oseen, trilinear elements with tau and delta, dt = 1, nu = 0.1 exp(N(0,1)/2), swirling wind, zero outside",
         default_size: &[40, 40, 40],
         unknowns_per_node: 4,
@@ -162,7 +162,7 @@ static PROBLEMS: [ProblemInfo; 17] = [
     },
     ProblemInfo {
         name: "euler3d",
-        description: "one implicit step of compressible flow, 13-point, 5 unknowns a point, nonsymmetric",
+        description: "one implicit step of compressible flow, 13-point, 5 unknowns per point, nonsymmetric",
         formula: "1/dt + second-order upwind of A+ and A-, gamma = 1.4, dt = 3/(|v|+c), swirl of Mach 0.3, zero outside",
         default_size: &[40, 40, 40],
         unknowns_per_node: 5,
@@ -172,7 +172,7 @@ static PROBLEMS: [ProblemInfo; 17] = [
     },
     ProblemInfo {
         name: "cahnhilliard3d",
-        description: "one implicit step of phase separation in a polymer mixture, 25-point, 2 unknowns a point, nonsymmetric",
+        description: "one implicit step of phase separation in a polymer mixture, 25-point, 2 unknowns per point, nonsymmetric",
         formula: "1/dt + diag(0, 0.1) + K (L + H), dt = 0.7, K = -div(m grad), L = -Laplace, H of a gyroid, no flux",
         default_size: &[48, 48, 48],
         unknowns_per_node: 2,

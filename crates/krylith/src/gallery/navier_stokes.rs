@@ -1,4 +1,4 @@
-//! One implicit step of incompressible flow, linearised about a wind (Oseen's equations): 27-point, 4 unknowns a node.
+//! One implicit step of incompressible flow, linearised about a wind (Oseen's equations): 27-point, 4 unknowns per node.
 //!
 //!   u/Δt + b·∇u − ∇·(2ν ε(u)) + ∇p = f,   ∇·u = g;      unknowns of a node (u, v, w, p)
 //!

@@ -22,7 +22,7 @@ use thiserror::Error;
 pub struct Problem {
     info: &'static ProblemInfo,
     grid: Grid,
-    /// How many sizes were given: none, one for every axis, or one an axis. What `Display` repeats.
+    /// How many sizes were given: none, one for every axis, or one per axis. What `Display` repeats.
     given: usize,
 }
 
@@ -72,7 +72,7 @@ pub enum GalleryError {
 }
 
 impl Problem {
-    /// The problem of that name; `dims` is empty for the default size, one number for every axis, or one an axis.
+    /// The problem of that name; `dims` is empty for the default size, one number for every axis, or one per axis.
     pub fn new(name: &str, dims: &[usize]) -> Result<Problem, GalleryError> {
         let info = find(name)?;
         let mut n = [1; 3];

@@ -163,6 +163,26 @@ macro_rules! operator {
                 Some(self)
             }
 
+            /// On one thread: the rows of A are scattered into y one after the other. Who needs it often transposes once.
+            fn apply_transpose(
+                &self,
+                _: &Threads<$t>,
+                x: &Vec<$t>,
+                y: &mut Vec<$t>,
+                _: &mut (),
+            ) -> Result<(), BackendError> {
+                require_same("x and the rows of A", &x.len(), &self.nrows())?;
+                require_same("y and the columns of A", &y.len(), &self.ncols())?;
+                y.fill(<$t as Scalar>::ZERO);
+                for (i, &x) in x.iter().enumerate() {
+                    let (columns, values) = self.row(i);
+                    for (&j, &v) in columns.iter().zip(values) {
+                        y[j as usize] += v.conj() * x;
+                    }
+                }
+                Ok(())
+            }
+
             $($also)*
         }
     };

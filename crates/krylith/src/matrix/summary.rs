@@ -1,4 +1,4 @@
-//! What can be told of a matrix by looking at every entry: the facts from which choices are made and explained.
+//! What is known of a matrix by looking at every entry: the facts from which choices are made and explained.
 
 use super::assemble::ROWS_PER_TASK;
 use super::{Csr, Symmetry};
@@ -60,7 +60,7 @@ pub struct Bin {
     pub rows: usize,
 }
 
-/// More different row lengths than this are told in bins that double.
+/// More different row lengths than this are counted in bins that double.
 const DIFFERENT_LENGTHS: usize = 24;
 
 impl Summary {

@@ -7,7 +7,7 @@
 //!
 //! L and U may be stored narrower (`S`) than the vectors (`T`); sums run in the wider one.
 //!
-//! Bytes: 12 an entry of L and U (8 if they are `f32`), 16 a row for pointers, 8 for D; x and z pass once more: 12 nnz + 56 n.
+//! Bytes: 12 per entry of L and U (8 if they are `f32`), 16 per row for pointers, 8 for D; x and z pass once more: 12 nnz + 56 n.
 #![allow(unsafe_code)]
 
 use super::driver::{Plans, Triangular};

@@ -31,6 +31,9 @@ impl LayoutBuilder<Threads<f64>> for InSingle {
         kind: PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<Prospect, SolveError> {
+        if setup.options.precision != Precision::F32 {
+            return Ok(Prospect::NotAskedFor);
+        }
         if let Err(reason) = takes(setup, kind) {
             return Ok(Prospect::Refuses(reason));
         }

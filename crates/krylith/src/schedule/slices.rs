@@ -1,6 +1,6 @@
 //! A plan for slices that stand wavefront after wavefront.
 //!
-//! Each level is divided into consecutive shares, one a member, so that a member mostly needs what it computed itself. By levels
+//! Each level is divided into consecutive shares, one per member, so that a member mostly needs what it computed itself. By levels
 //! all meet after each; point to point, a share is cut into a few blocks, and a block waits only for the blocks of other members
 //! that it needs, which are those next to where shares meet: while these are on their way, a member computes the others.
 //! Levels too small to share are member 0's.

@@ -6,7 +6,7 @@
 //!
 //! rows of one level do not need each other, so the number of levels is the number of steps a solve takes however many
 //! threads it has. The upper triangle is the same from the last row to the first. Reference: Anderson & Saad 1989,
-//! doi:10.1142/S0129053389000056. Cost: one pass over the pattern, 4 bytes a row.
+//! doi:10.1142/S0129053389000056. Cost: one pass over the pattern, 4 bytes per row.
 
 use super::plan::Rows;
 use crate::error::MatrixError;

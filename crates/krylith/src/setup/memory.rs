@@ -70,7 +70,7 @@ impl Memory {
         }
     }
 
-    /// Strict triangles by rows, an index of 4 bytes and a number of this many an entry, 8 a row each, and the diagonal. IC
+    /// Strict triangles by rows, an index of 4 bytes and a number of this many per entry, 8 per row each, and the diagonal. IC
     /// stores L and its transpose.
     pub(crate) fn by_rows(pattern: &Pattern, reason: &str, number: usize) -> Self {
         let n = pattern.nrows();

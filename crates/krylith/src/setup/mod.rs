@@ -75,6 +75,8 @@ pub enum Prospect {
     },
     /// It would not, for this reason.
     Refuses(String),
+    /// It is only taken where it is asked for by name, and was not.
+    NotAskedFor,
 }
 
 /// One way to store a system on a space.

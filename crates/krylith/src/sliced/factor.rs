@@ -5,7 +5,7 @@
 //! the order of positions, not of rows, so the factor equals the other one up to rounding.
 //!
 //! L and U may be stored in `f32`, also while a row is eliminated; D, pivots and the sums of sweeps are `f64`. The backward sweep overwrites what the forward sweep left. Bytes of
-//! both: 69 a strip off the diagonal (37 in `f32`), and 40 a row.
+//! both: 69 per strip off the diagonal (37 in `f32`), and 40 per row.
 #![allow(unsafe_code)]
 
 use super::LANES;

@@ -1,8 +1,8 @@
 //! A matrix in slices, and its product with a vector.
 //!
-//! Bytes of a product: 69 a strip, that is 8.6 an entry where strips are full, and 24 a row for diagonal, x and y; the same in
+//! Bytes of a product: 69 per strip, that is 8.6 per entry where strips are full, and 24 per row for diagonal, x and y; the same in
 //! compressed rows is 12 and 24. A matrix of constant coefficients has strips whose entries are equal; if all are, the product
-//! reads one value a strip, 13 bytes, and gives the same bits.
+//! reads one value per strip, 13 bytes, and gives the same bits.
 #![allow(unsafe_code)]
 
 use super::LANES;
@@ -33,7 +33,7 @@ pub struct Sliced {
     seen: Option<SeenValues>,
 }
 
-/// One value a strip, for a matrix of constant coefficients.
+/// One value per strip, for a matrix of constant coefficients.
 #[derive(Debug, Clone)]
 struct Uniform {
     lower: Vec<f64>,

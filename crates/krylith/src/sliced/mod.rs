@@ -115,7 +115,7 @@ mod tests {
         }
     }
 
-    /// Constant coefficients are read once a strip; one entry that differs ends that. Neither changes a bit of the product, and
+    /// Constant coefficients are read once per strip; one entry that differs ends that. Neither changes a bit of the product, and
     /// changed values are noticed.
     #[test]
     fn uniform_strips_change_nothing() {

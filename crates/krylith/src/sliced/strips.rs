@@ -241,7 +241,7 @@ impl SlicedPattern {
             + size_of_val(self.bases.as_slice())
     }
 
-    /// Bytes of one value a strip, which a matrix keeps besides its values.
+    /// Bytes of one value per strip, which a matrix keeps besides its values.
     pub(crate) fn bytes_of_uniform(&self) -> usize {
         8 * (self.lower.len() + self.upper.len())
     }
@@ -266,7 +266,7 @@ impl SlicedPattern {
         format!("{levels} wavefronts, {slices} slices, strips {full:.0} % full")
     }
 
-    /// Takes b to the reordered system: `to` has [`positions`](Self::positions) entries, `b` one a row.
+    /// Takes b to the reordered system: `to` has [`positions`](Self::positions) entries, `b` one per row.
     pub fn gather(&self, space: &Threads<f64>, b: &[f64], to: &mut [f64]) -> Result<(), BackendError> {
         placement::gather(space, &*self.order, b, to)
     }
@@ -313,7 +313,7 @@ fn rows_of(order: &LevelOrder, slice: usize) -> impl Iterator<Item = (usize, u32
 }
 
 /// The strips of all slices; `places` count from the first strip of each task. None if some task's strips have more than
-/// `most_places` places an entry: finding the strips of such rows takes long, and they are not worth it.
+/// `most_places` places per entry: finding the strips of such rows takes long, and they are not worth it.
 fn cut(source: &Pattern, order: &LevelOrder, places: &mut [u32], most_places: f64) -> Option<Vec<Task>> {
     let slices = order.slices();
     let places = (!places.is_empty()).then(|| DisjointSlice::new(places));

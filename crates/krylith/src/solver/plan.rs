@@ -195,6 +195,7 @@ fn look<S: SolverSpace>(
                 setup.refusals.borrow_mut().push(reason.clone());
                 (false, reason)
             }
+            Prospect::NotAskedFor => continue,
         };
         plan.considered.push(Considered { layout: layout.name().into(), taken, reason });
         if taken {

@@ -3,7 +3,7 @@
 //! Row after row in natural order takes the smallest colour that no neighbour has (first fit); the new order is by colour,
 //! within a colour as given. At most d + 1 colours, d the largest degree.
 //!
-//! Cost: O(n + nnz), 4 bytes a row. Sequential, so it is the same on any number of threads; fewer wavefronts usually mean
+//! Cost: O(n + nnz), 4 bytes per row. Sequential, so it is the same on any number of threads; fewer wavefronts usually mean
 //! more iterations of an incomplete factor. Reference: Coleman & Moré 1983, doi:10.1137/0720013.
 
 use crate::matrix::Pattern;

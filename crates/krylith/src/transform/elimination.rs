@@ -6,7 +6,7 @@
 //! column and takes 1 away where its path meets that of the leaf before it, in postorder; the counts are sums over the
 //! subtrees of the elimination tree.
 //!
-//! Cost: O(nnz log n) at most, near linear by compressed paths, whatever the fill; 72 bytes a row.
+//! Cost: O(nnz log n) at most, near linear by compressed paths, whatever the fill; 72 bytes per row.
 //! References: Liu 1986, doi:10.1145/6497.6499; Gilbert, Ng & Peyton 1994, doi:10.1137/S0895479892236921.
 
 use crate::matrix::Pattern;

@@ -1,7 +1,7 @@
 //! Approximate minimum degree: little fill in a Cholesky factor. By the crate `amd`.
 //!
 //! Rows of more than 10 √n neighbours are put last. Cost: near linear on meshes; where many rows share neighbours of degree d,
-//! each elimination walks their lists, O(n d), worst for d just below 10 √n. 8-byte indices, some 80 bytes a row and 20 an
+//! each elimination walks their lists, O(n d), worst for d just below 10 √n. 8-byte indices, some 80 bytes per row and 20 an
 //! entry while it runs.
 //! Breakdown: in builds that check integer overflow, version 0.2.2 of the crate panics where fewer entries than rows are
 //! given, so the diagonal is given too, and where a hash of row indices exceeds 32 bits, which is caught and reported as

@@ -4,7 +4,7 @@
 //! then backwards. The first row is a pseudo-peripheral one: from the first row of the part, go to a row of least degree
 //! among the farthest ones, as long as that makes the breadth-first tree deeper.
 //!
-//! Cost: O(n + nnz log d), d the largest degree, and some breadth-first searches a part. Stores 9 bytes a row.
+//! Cost: O(n + nnz log d), d the largest degree, and some breadth-first searches a part. Stores 9 bytes per row.
 //! Deviations: parts stay in the order of their first rows (each is reversed by itself); a part is searched at most
 //! [`SEARCHES`] times for a better first row, so that no graph costs more than that.
 //! References: George 1971 (reversal); George & Liu 1979, doi:10.1145/355841.355845 (the first row).

@@ -1,4 +1,4 @@
-//! A matrix without index arrays: the coefficients of a 5-point stencil, one array an offset.
+//! A matrix without index arrays: the coefficients of a 5-point stencil, one array per offset.
 
 use super::threads::{Rows, Threads};
 use super::{N, check, poisson, solve};

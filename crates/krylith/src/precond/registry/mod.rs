@@ -62,7 +62,12 @@ pub fn preconditioners() -> &'static [&'static PrecondInfo] {
     ALL
 }
 
-/// What there is to know about a preconditioner before it has a matrix.
+/// What there is to know about a preconditioner before it has a matrix. Every field has to be given:
+///
+/// ```compile_fail,E0063
+/// use krylith::solver::{PrecondInfo, Suits};
+/// static FORGETFUL: PrecondInfo = PrecondInfo { name: "forgetful", matrices: Suits::Any, symmetric: true };
+/// ```
 #[derive(Debug)]
 pub struct PrecondInfo {
     /// Its name. Digits that follow the first word of the name are the first parameter where [`level_in_name`](Self::level_in_name).

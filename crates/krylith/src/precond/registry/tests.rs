@@ -19,6 +19,12 @@ fn every_name_is_read_back() {
     }
 }
 
+/// An entry without its line in `ALL`, such as that of callers' recipes, is an unknown name.
+#[test]
+fn what_is_not_listed_is_unknown() {
+    assert!(matches!("own".parse::<PrecondSpec>(), Err(NameError::Unknown { .. })));
+}
+
 #[test]
 fn short_and_other_spellings() {
     for (given, meant) in [

@@ -13,7 +13,7 @@
 //!
 //! The columns k of step 1 come from linked lists: a column waits in the list of the next row it has. Each list is last in, first
 //! out, which depends on the pattern of L alone. Cost: a column takes as long as the columns it subtracts; selection is linear,
-//! and what is kept is sorted. Needs 33 bytes a row (f64) of work besides the factor.
+//! and what is kept is sorted. Needs 33 bytes per row (f64) of work besides the factor.
 //!
 //! Row j of A from the diagonal on is read as the column; A is taken to be symmetric, and its pattern must be. L is the transpose of U, entry by entry.
 //! Breakdown: the first dⱼ that is not positive, or not finite, is `BadPivot`; a larger shift (Manteuffel's) avoids it.

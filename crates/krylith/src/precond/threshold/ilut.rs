@@ -9,7 +9,7 @@
 //!   5. uᵢⱼ = wⱼ / dᵢ, after all rows
 //!
 //! Cost: a row takes as long as the rows of U that it subtracts, and log of its length for each k, which come from a heap.
-//! Selection is linear. Needs 9 bytes a row (f64) of work besides the factor; 8 more for the order of columns.
+//! Selection is linear. Needs 9 bytes per row (f64) of work besides the factor; 8 more for the order of columns.
 //!
 //! Breakdowns: a bad pivot is replaced and noted in [`Repairs`]; whatever is not finite, and a pivot in a row of zeros, ends in
 //! `BadPivot`. A missing diagonal entry counts as zero.

@@ -15,7 +15,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// For two triangles and a diagonal of order n, `copies` of each entry and `per_row` bytes a row besides;
+    /// For two triangles and a diagonal of order n, `copies` of each entry and `per_row` bytes per row besides;
     /// fails if there is no room for even the diagonal.
     pub(super) fn new<T>(n: usize, copies: u64, per_row: u64, limit: u64) -> Result<Self, SetupError> {
         let number = size_of::<T>() as u64;

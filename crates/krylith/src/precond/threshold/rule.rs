@@ -49,7 +49,7 @@ pub enum Rule {
     },
     /// Threshold and fill factor as in SuperLU, by rows: L D relative to the largest of A's row, U to the largest of its own row.
     FillFactor {
-        /// L, D and U together have at most so many times the entries of A, or one a row.
+        /// L, D and U together have at most so many times the entries of A, or one per row.
         factor: f64,
     },
 }

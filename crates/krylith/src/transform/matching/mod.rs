@@ -9,7 +9,7 @@
 //! rᵢ = exp(uᵢ) / maxₖ|aᵢₖ| and cⱼ = exp(vⱼ). They are determined up to a factor for each connected part of the matrix (rows
 //! times t, columns over t), which is chosen so that the rows' and the columns' exponents have the same middle.
 //!
-//! Zeros that are stored count as missing. Cost: see `assign`; stores 8 bytes an entry and some 80 a row.
+//! Zeros that are stored count as missing. Cost: see `assign`; stores 8 bytes per entry and some 80 per row.
 //! Breakdown: a structurally singular matrix has no such columns; magnitudes may spread so far that the scales are outside
 //! of the range of `f64`. Both are reported. Logarithms are those of `libm`, the same on every platform.
 //! Deviation from MC64: rows take the part of columns, as the matrix comes by rows.
