@@ -86,6 +86,16 @@ pub enum MatrixError {
         /// The number of rows.
         nrows: usize,
     },
+    /// An entry for a matrix whose pattern has no place for it.
+    #[error("entry {entry}: the pattern has no place at row {row}, column {column}")]
+    NotInPattern {
+        /// The position of the entry (counted from 0).
+        entry: usize,
+        /// The row (counted from 0).
+        row: usize,
+        /// The column (counted from 0).
+        column: u32,
+    },
     /// Columns of a row out of order, or one of them twice.
     #[error(
         "row {row}: columns are not strictly increasing at column {column}; \

@@ -54,7 +54,7 @@ mod team;
 pub mod transform;
 
 pub use error::{BackendError, MatrixError, SetupError, SolveError};
-pub use matrix::{Csr, CsrRef, Pattern, Permutation};
+pub use matrix::{Csr, CsrRef, Pattern, Permutation, TripletBuilder};
 pub use report::{Outcome, Report};
 pub use scalar::{Real, Scalar};
 pub use solver::{Method, PrecondSpec, Solution, Solver, solve};

@@ -1,6 +1,7 @@
 //! Sparse matrices: patterns, compressed rows, views, permutations, symmetry.
 
 mod assemble;
+mod builder;
 #[cfg(any(feature = "faer", feature = "sprs", feature = "nalgebra-sparse"))]
 mod convert;
 mod csr;
@@ -15,6 +16,7 @@ mod transpose;
 mod version;
 
 pub(crate) use assemble::{Entries, ROWS_PER_TASK, assemble, share};
+pub use builder::TripletBuilder;
 pub(crate) use csr::check_length;
 pub use csr::{Csr, CsrRef};
 pub(crate) use magnitude::{exact_scale, sizes_of_matrix};
