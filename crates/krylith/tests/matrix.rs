@@ -151,6 +151,36 @@ fn duplicates_are_summed_in_the_order_given_on_any_number_of_threads() {
     }
 }
 
+/// Rows of 0 to 150 entries, at columns from both ends of the range, each taken about three times; zeros of both signs among them.
+#[test]
+fn rows_of_every_length_are_sorted_and_summed_to_the_last_bit() {
+    let hash = |k: u32| (u64::from(k).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as u32;
+    let (mut rows, mut columns, mut values) = (vec![], vec![], vec![]);
+    let mut sums = BTreeMap::<(u32, u32), f64>::new();
+    for i in 0..9000u32 {
+        let length = i % 151;
+        for k in 0..length {
+            let h = hash(1000 * i + k);
+            let near = h % (length / 3 + 1);
+            let j = if h & 1 << 20 == 0 { near } else { u32::MAX - near };
+            let v = [0.1 * f64::from(h % 1000), -0.0, 0.0, 1e17][[0, 0, 0, 1, 1, 2, 3][h as usize / 7 % 7]];
+            rows.push(i);
+            columns.push(j);
+            values.push(v);
+            sums.entry((i, j)).and_modify(|sum| *sum += v).or_insert(v);
+        }
+    }
+    for threads in [1, 2, 5] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let a = pool.install(|| Csr::from_triplets(9000, 1 << 32, &rows, &columns, &values).unwrap());
+        let found = (0..9000).flat_map(|i| {
+            let (columns, values) = a.row(i);
+            columns.iter().zip(values).map(move |(&j, &v)| ((i as u32, j), v.to_bits()))
+        });
+        assert!(found.eq(sums.iter().map(|(&place, v)| (place, v.to_bits()))), "{threads} threads");
+    }
+}
+
 #[test]
 fn long_rows_and_many_rows_in_parallel() {
     // 20,000 rows, more than a task takes; row 0 full, given backwards.

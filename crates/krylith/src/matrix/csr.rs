@@ -95,10 +95,10 @@ impl<T: Scalar> Csr<T> {
         check_dimensions(nrows as u64, ncols as u64)?;
         check_length("columns", rows.len(), columns.len())?;
         check_length("values", rows.len(), values.len())?;
-        if let Some(entry) = rows.par_iter().position_first(|&r| r as usize >= nrows) {
+        if let Some(entry) = first_outside(rows, nrows) {
             return Err(MatrixError::RowOutOfRange { entry, row: rows[entry], nrows });
         }
-        if let Some(entry) = columns.par_iter().position_first(|&c| c as usize >= ncols) {
+        if let Some(entry) = first_outside(columns, ncols) {
             let (row, column) = (rows[entry] as usize, columns[entry]);
             return Err(MatrixError::ColumnOutOfRange { row, column, ncols });
         }
@@ -361,6 +361,16 @@ impl<'a, T: Scalar> CsrRef<'a, T> {
     }
 }
 
+/// The position of the first index that is not below `count`.
+fn first_outside(indices: &[u32], count: usize) -> Option<usize> {
+    // The largest one is found with vector instructions; mostly it is below, and the first one need not be looked for.
+    let largest = indices.par_chunks(1 << 14).map(|part| part.iter().fold(0, |a, &b| a.max(b))).max()?;
+    if (largest as usize) < count {
+        return None;
+    }
+    indices.par_iter().position_first(|&index| index as usize >= count)
+}
+
 fn fill_rows<T: Scalar>(
     row_ptr: &[usize],
     col_idx: &mut [u32],
@@ -372,7 +382,6 @@ fn fill_rows<T: Scalar>(
             let range = w[0] - ptr[0]..w[1] - ptr[0];
             fill(first + k, &mut columns[range.clone()], &mut values[range]);
         }
-        0
     });
 }
 
