@@ -8,7 +8,7 @@
 //! from 0. As 0 + v has the bits of v unless v = −0, the sums are the same to the last bit if no entry is −0. If one is, every place
 //! that an entry names starts from −0 instead, and −0 + v has the bits of v for every number v.
 //!
-//! Storage: 8 bytes and a value an entry, duplicates included.
+//! Storage: 8 bytes and a value per entry, duplicates included.
 //!
 //! Reference: T. A. Davis, Direct Methods for Sparse Linear Systems, SIAM 2006, section 2.4.
 
@@ -109,12 +109,12 @@ impl<T: Scalar> TripletBuilder<T> {
     #[cold]
     fn remember(&mut self, i: usize, j: usize) {
         let (entry, nrows, ncols) = (self.len(), self.nrows, self.ncols);
-        // The errors hold indices of 32 bits; a larger one is told as the largest of them.
-        let told = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
+        // The errors hold indices of 32 bits; a larger one is reported as the largest of them.
+        let reported = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
         self.fault.get_or_insert(if i < nrows {
-            MatrixError::ColumnOutOfRange { row: i, column: told(j), ncols }
+            MatrixError::ColumnOutOfRange { row: i, column: reported(j), ncols }
         } else {
-            MatrixError::RowOutOfRange { entry, row: told(i), nrows }
+            MatrixError::RowOutOfRange { entry, row: reported(i), nrows }
         });
     }
 
