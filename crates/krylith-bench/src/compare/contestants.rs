@@ -2,6 +2,7 @@
 
 use super::record::{Absent, Matrix};
 use crate::rhs::Rhs;
+use krylith::solver::{PrecondInfo, preconditioners};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -162,6 +163,16 @@ fn python(peers: &Path) -> PathBuf {
     peers.join("venv/bin/python")
 }
 
+/// Every preconditioner of the registry that suits such matrices, those of dense blocks apart.
+fn every(symmetric: bool) -> Vec<String> {
+    let suits = |info: &PrecondInfo| {
+        info.symmetric == symmetric && !info.name.starts_with('b') && info.name != "auto"
+    };
+    let method = if symmetric { "cg" } else { "bicgstab" };
+    let examples = preconditioners().iter().filter(|info| suits(info)).flat_map(|info| info.examples);
+    examples.map(|example| format!("{method}+{example}")).collect()
+}
+
 /// The contestants for a matrix: for whole solves, or for single operations. `own` stands in for Krylith's configurations
 /// where it is not empty.
 pub fn contestants(
@@ -178,6 +189,7 @@ pub fn contestants(
         }
         let which = usize::from(!matrix.symmetric);
         let configs: Vec<String> = match peer.driver {
+            Driver::Own if own == ["every"] => every(matrix.symmetric),
             Driver::Own if !own.is_empty() => own.to_vec(),
             _ if kernels => peer.kernels.iter().map(|k| k[which].to_owned()).collect(),
             _ => [peer.definite, peer.general][which].iter().map(|&c| c.to_owned()).collect(),
@@ -290,7 +302,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_with_its_cure() {
+    fn every_member_of_the_registry_can_take_part() {
+        let every = |symmetric| {
+            let matrix = matrix("poisson2d:10", symmetric);
+            let list = contestants(&["krylith"], &["every".into()], &matrix, false, 1);
+            list.iter().map(|c| c.config.clone()).collect::<Vec<_>>()
+        };
+        assert!(every(true).contains(&"cg+ssor(1.5)".into()) && every(true).contains(&"cg+none".into()));
+        assert!(every(false).contains(&"bicgstab+ilut(5,0.01)".into()));
+        assert!(!every(true).iter().chain(&every(false)).any(|config| config.contains("+auto")));
+    }
+
+    #[test]
+    fn what_is_not_there_is_named_with_its_cure() {
         let folder = tempfile::tempdir().unwrap();
         let (found, absent) = present(folder.path(), &["krylith".into(), "petsc".into()]);
         assert_eq!(found, ["krylith"]);

@@ -45,7 +45,7 @@ pub struct Options {
     /// Only these peers, such as `petsc,krylith`
     #[arg(long, value_delimiter = ',')]
     pub(crate) only: Vec<String>,
-    /// Krylith's configurations, such as `cg+ic0`, instead of the usual ones
+    /// Krylith's configurations, such as `cg+ic0`, instead of the usual ones; `every`: all preconditioners that suit the matrix
     #[arg(long, value_delimiter = ',')]
     pub(crate) own: Vec<String>,
     /// Right-hand sides of whole solves; a problem with the random one has an `r` behind its name
