@@ -112,3 +112,30 @@ fn f64_goes_on_where_f32_ends() {
     assert!(report.recovery[0].failed.contains("row 7 is out of the range of f32"), "{:?}", report.recovery);
     assert!(!report.layout.contains("refined"), "{}", report.layout);
 }
+
+/// The factor that f32 had may not exist in f64: then what follows a bad pivot follows it there, too.
+#[test]
+fn a_bad_pivot_in_f64_is_recovered_from_after_f32() {
+    let values = [
+        8.589934592e9,
+        -9.223372036854776e18,
+        -0.5,
+        2.7670116110564327e19,
+        1.9807040628566084e28,
+        -1.610612736e9,
+        -0.5,
+        -5.36870912e8,
+        2.9103830456733704e-11,
+    ];
+    let a = Csr::from_triplets(3, 3, &[0, 0, 0, 1, 1, 1, 2, 2, 2], &[0, 1, 2, 0, 1, 2, 0, 1, 2], &values)
+        .unwrap();
+    let solver =
+        Solver::new().precision(Precision::F32).method(Method::Gmres(30)).preconditioner(PrecondSpec::ic(0));
+    let report = solver.rtol(1e-10).solve(&a, &[-0.19, -0.62, -0.56]).unwrap().report;
+    assert!(report.recovery.iter().any(|step| step.action == "the same in f64"), "{:?}", report.recovery);
+    assert!(
+        report.recovery.iter().any(|step| step.action.starts_with("the diagonal")),
+        "{:?}",
+        report.recovery
+    );
+}

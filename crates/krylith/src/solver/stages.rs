@@ -117,7 +117,7 @@ fn run<S: SolverSpace, A: LinearOperator<S>>(
         };
         let failed = format!("{}: {}", stage.method, ended.what);
         recovery.push(Recovery { failed, row: None, value: None, action: next.to_string() });
-        enter(prepared, space, a, next, stage)?;
+        recovery.extend(enter(prepared, space, a, next, stage)?);
     }
 }
 
@@ -146,15 +146,16 @@ fn next_method<S: SolverSpace, A: LinearOperator<S>>(
     prepared.plan.remedy(failure, &[])
 }
 
-/// Prepares the next run: another method on the prepared factor, or an engine for this solve alone.
+/// Prepares the next run: another method on the prepared factor, or an engine for this solve alone. What went wrong on the way.
 fn enter<S: SolverSpace, A: LinearOperator<S>>(
     prepared: &Prepared<A, S>,
     space: &S,
     a: &A,
     next: Remedy,
     stage: &mut Stage<'_, S, A>,
-) -> Result<(), SolveError> {
+) -> Result<Vec<Recovery>, SolveError> {
     let Prepared { options, layouts, plan, .. } = prepared;
+    let mut recorder = SetupRecorder::default();
     let double;
     let (solver, method, preconditioner) = match next {
         Remedy::Method { method, preconditioner } => (options, method, preconditioner),
@@ -162,25 +163,27 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
             double = options.clone().precision(Precision::F64);
             (&double, prepared.method, Some(prepared.summary.kind))
         }
-        _ => return Ok(()),
+        _ => return Ok(recorder.recovery),
     };
     stage.method = method.limited(space.total(&a.domain()), solver.max_iterations);
     if let Some(kind) = preconditioner {
         // What comes after a failure must not fail.
         let kind = if kind == PrecondSpec::jacobi() { PrecondSpec::robust_jacobi() } else { kind };
-        let mut recorder = SetupRecorder::default();
         stage.engine = Some(match a.matrix() {
             Some(source) => {
                 let (scale, method) = (exact_scale(space.host(), source)?, stage.method);
                 let system = System { solver, space, layouts, a, source, scale, method, plan };
-                system.set_up_one(kind, &mut recorder)?
+                match next {
+                    Remedy::DoublePrecision => system.set_up(&mut recorder)?,
+                    _ => system.set_up_one(kind, &mut recorder)?,
+                }
             }
             None => without(space, a.domain(), stage.method),
         });
     }
     let engine = stage.engine.as_ref().map_or(&prepared.engine, |(engine, _)| engine);
     stage.other = Some(engine.workspace(space, a, stage.method)?);
-    Ok(())
+    Ok(recorder.recovery)
 }
 
 /// Runs the method until the recomputed residual meets the tolerance or nothing more can be done.
