@@ -1,12 +1,12 @@
 //! Files: what is written reads back to the same bits, in every format; what Krylith's own writers never write is read too.
 
-use krylith::io::{self, FormatError, LineFault, ReadOptions, matrix_market};
+use krylith::io::{self, FormatError, LineFault, ReadOptions, matrix_market, plain};
 use krylith::{Csr, MatrixError};
 use proptest::prelude::*;
 use std::io::Write;
 
 const MATRIX_ENDINGS: [&str; 6] = ["mtx", "mtx.gz", "mtx.xz", "mtx.zst", "npz", "petsc"];
-const VECTOR_ENDINGS: [&str; 6] = ["mtx", "mtx.gz", "mtx.xz", "mtx.zst", "npy", "petsc"];
+const VECTOR_ENDINGS: [&str; 7] = ["mtx", "mtx.gz", "mtx.xz", "mtx.zst", "npy", "txt", "petsc"];
 
 fn parse(text: &str) -> Result<Csr<f64>, FormatError> {
     matrix_market::parse_matrix(text.as_bytes(), &ReadOptions::default())
@@ -89,6 +89,13 @@ proptest! {
         let _ = matrix_market::parse_vector(text.as_bytes(), &ReadOptions::default());
     }
 
+    /// The same of plain text.
+    #[test]
+    fn near_misses_of_plain_text_do_not_panic(text in "[0-9 .,;eE+\\-\n%#dD\r\tna]{0,200}") {
+        let _ = plain::parse_vector(text.as_bytes());
+        let _ = io::parse_as_vector(text.as_bytes(), &ReadOptions::default());
+    }
+
     /// Cut anywhere and with any byte changed, binary files give an error or a matrix.
     #[test]
     fn damaged_binary_files_do_not_panic(a in matrix(), cut in 0.0..1.0, at in 0.0..1.0, byte: u8) {
@@ -155,6 +162,75 @@ fn faults_carry_the_line_even_deep_in_a_large_file() {
     assert_eq!(line_fault(&text), (400_002, LineFault::BothTriangles));
     text = text.replace("\n400000 400000 1.25e0", "\nx 400000 1.25e0");
     assert_eq!(line_fault(&text), (400_002, LineFault::BothTriangles));
+}
+
+#[test]
+fn plain_text_by_hand() {
+    let options = ReadOptions::default();
+    for (text, expected) in [
+        ("1\n-2.5e-3\n", &[1.0, -2.5e-3][..]),
+        ("# a comment\r\n\r\n  1.5D+1 \r\n% another\r\n\t-0", &[15.0, -0.0]),
+        ("% not a banner\n3\n", &[3.0]),
+        ("%% nor this\n3\n", &[3.0]),
+        ("\u{feff}7\n", &[7.0]),
+        ("\n\n", &[]),
+    ] {
+        let vector = io::parse_as_vector(text.as_bytes(), &options).unwrap();
+        assert_eq!(bits(&vector), bits(expected), "{text:?}");
+    }
+    // Matrix Market is still recognised, and a banner that is nearly one is not taken for a comment.
+    let banner = "%%MatrixMarket matrix array real general\n2 1\n3\n4\n";
+    assert_eq!(io::parse_as_vector(banner.as_bytes(), &options).unwrap(), [3.0, 4.0]);
+    let error =
+        io::parse_as_vector(b"%%MatrixMarkt matrix array real general\n1 1\n3\n", &options).unwrap_err();
+    assert!(matches!(error, FormatError::Line { line: 1, fault: LineFault::Banner }), "{error}");
+    // Words are no vector, and numbers alone are no matrix.
+    assert!(matches!(io::parse_as_vector(b"hello\n", &options), Err(FormatError::UnknownFormat)));
+    assert!(matches!(io::parse(b"1\n2\n", &options), Err(FormatError::UnknownFormat)));
+}
+
+#[test]
+fn faults_of_plain_text_carry_the_line() {
+    let fault = |text: &str| match plain::parse_vector(text.as_bytes()).unwrap_err() {
+        FormatError::Line { line, fault } => (line, fault),
+        other => panic!("{other}"),
+    };
+    for several in ["1 2", "1\t2", "1,5", "1, 2", "1;2", "1 -2", "1,"] {
+        assert_eq!(fault(&format!("# head\n1\n\n{several}\n2\n")), (4, LineFault::Several), "{several:?}");
+    }
+    assert!(LineFault::Several.to_string().contains("one number per line is needed"));
+    for word in ["x", "nan", "inf", "-infinity", "1e999", ",1", "-"] {
+        assert_eq!(fault(&format!("1\n{word}\n")), (2, LineFault::Value { field: "real" }), "{word:?}");
+    }
+    for trailing in ["1x", "1 m", "1 # one", "1.5.2", "1/2"] {
+        assert_eq!(fault(trailing), (1, LineFault::Trailing), "{trailing:?}");
+    }
+}
+
+/// What text has no word for is not written, and no file is left.
+#[test]
+fn plain_text_has_finite_numbers_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = io::write_vector(folder.path().join("x.txt"), &[1.0, f64::NAN]).unwrap_err();
+    assert!(error.to_string().contains("entry (2, 1) is NaN; text has finite numbers only"), "{error}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    let mut text = Vec::new();
+    plain::write_vector(&mut text, &[1.0, -0.0, 1e300, 0.1]).unwrap();
+    assert_eq!(String::from_utf8(text).unwrap(), "1\n-0\n1e+300\n0.1\n");
+}
+
+/// A reader of streams takes what a reader of files takes, and leaves a stream alone that is of no format.
+#[test]
+fn streams() {
+    let options = ReadOptions::default();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(b"1\n2\n").unwrap();
+    assert_eq!(io::read_vector_from(&gzip.finish().unwrap()[..], &options).unwrap(), [1.0, 2.0]);
+    let text = &b"%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 5\n"[..];
+    assert_eq!(io::read_matrix_from(text, &options).unwrap().values(), [5.0]);
+    assert!(matches!(io::read_matrix_from(std::io::repeat(0), &options), Err(FormatError::UnknownFormat)));
+    assert!(matches!(io::read_vector_from(std::io::repeat(b'y'), &options), Err(FormatError::UnknownFormat)));
+    assert!(matches!(io::read_vector_from(std::io::empty(), &options), Err(FormatError::Empty)));
 }
 
 #[test]

@@ -60,7 +60,7 @@ pub enum FormatError {
     /// A file whose first bytes belong to no known format.
     #[error(
         "unknown format: neither Matrix Market (its first line begins with %%MatrixMarket), \
-         nor NumPy .npz or .npy, nor PETSc binary"
+         nor NumPy .npz or .npy, nor PETSc binary; a vector may also be plain text, one number per line"
     )]
     UnknownFormat,
     /// The content is compressed in a way that this build has left out.
@@ -92,9 +92,9 @@ pub enum FormatError {
         /// The bytes allowed.
         limit: u64,
     },
-    /// A number that Matrix Market text has no word for.
+    /// A number that text has no word for.
     #[error(
-        "entry ({row}, {column}) is {value}; Matrix Market text has finite numbers only, .npz and .petsc have others"
+        "entry ({row}, {column}) is {value}; text has finite numbers only, .npz, .npy and .petsc have others"
     )]
     NotFinite {
         /// The row (counted from 1).
@@ -109,7 +109,7 @@ pub enum FormatError {
     Matrix(#[from] MatrixError),
 }
 
-/// What is wrong with a line of a Matrix Market file.
+/// What is wrong with a line of text.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LineFault {
@@ -200,6 +200,9 @@ pub enum LineFault {
     /// Something behind the last number of a line.
     #[error("unexpected text after the last number")]
     Trailing,
+    /// Several numbers on a line of a plain text vector.
+    #[error("one number per line is needed, and this line has more")]
+    Several,
     /// An entry on the diagonal of a skew-symmetric matrix.
     #[error("a skew-symmetric matrix has no entries on the diagonal")]
     SkewDiagonal,

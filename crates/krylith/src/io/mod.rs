@@ -6,6 +6,7 @@
 //! | SciPy | `.npz` | csr, csc, coo; written as csr | |
 //! | NumPy | `.npy` | | yes |
 //! | PETSc binary | `.petsc`, `.bin`, `.dat` | yes | yes |
+//! | plain text | `.txt` | | one number per line; lines that begin with `#` or `%` are comments |
 //!
 //! Compression is behind the cargo features `gzip`, `xz` and `zstd`, all on by default.
 //!
@@ -29,6 +30,7 @@ mod npy;
 mod npz;
 mod options;
 mod petsc;
+pub mod plain;
 mod sink;
 mod source;
 
@@ -38,6 +40,7 @@ pub use options::{Progress, ReadOptions};
 use crate::matrix::Csr;
 use sink::Format;
 use source::Source;
+use std::io::Read;
 use std::path::Path;
 
 /// Reads a matrix with default options.
@@ -48,7 +51,7 @@ pub fn read_matrix(path: impl AsRef<Path>) -> Result<Csr<f64>, FileError> {
 /// Reads a matrix.
 pub fn read_matrix_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Csr<f64>, FileError> {
     let path = path.as_ref();
-    let parsed = source::open(path, options).and_then(|source| parse_matrix(source, options));
+    let parsed = source::open(path, is_matrix, options).and_then(|source| parse_matrix(source, options));
     parsed.map_err(|e| e.at(path))
 }
 
@@ -60,8 +63,26 @@ pub fn read_vector(path: impl AsRef<Path>) -> Result<Vec<f64>, FileError> {
 /// Reads a vector.
 pub fn read_vector_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Vec<f64>, FileError> {
     let path = path.as_ref();
-    let parsed = source::open(path, options).and_then(|source| parse_vector(source, options));
+    let parsed = source::open(path, is_vector, options).and_then(|source| parse_vector(source, options));
     parsed.map_err(|e| e.at(path))
+}
+
+/// Reads a matrix of any format from a stream, such as standard input, to its end; compressed content is expanded. A stream whose
+/// first bytes belong to no format is not read further: it may never end.
+///
+/// ```
+/// use krylith::io::{self, ReadOptions};
+/// let stream = &b"%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 5\n"[..];
+/// assert_eq!(io::read_matrix_from(stream, &ReadOptions::default())?.values(), [5.0]);
+/// # Ok::<(), io::FormatError>(())
+/// ```
+pub fn read_matrix_from(stream: impl Read, options: &ReadOptions) -> Result<Csr<f64>, FormatError> {
+    parse_matrix(Source::from(source::read_stream(stream, is_matrix)?).expand(options)?, options)
+}
+
+/// Reads a vector of any format from a stream, as [`read_matrix_from`] does a matrix.
+pub fn read_vector_from(stream: impl Read, options: &ReadOptions) -> Result<Vec<f64>, FormatError> {
+    parse_vector(Source::from(source::read_stream(stream, is_vector)?).expand(options)?, options)
 }
 
 /// A matrix from the content of a file of any format; compressed content is expanded first.
@@ -98,8 +119,10 @@ fn parse_vector(source: Source, options: &ReadOptions) -> Result<Vec<f64>, Forma
         petsc::parse_vector(&source.whole()?)
     } else if first.starts_with(npz::MAGIC) {
         Err(FormatError::WrongObject { found: "an archive of arrays (.npz)", wanted: "a vector" })
-    } else if looks_like_text(&first) {
+    } else if has_banner(&first) {
         matrix_market::read_vector(&source, options)
+    } else if plain::looks_like(&first) {
+        plain::read_vector(&source)
     } else {
         Err(FormatError::UnknownFormat)
     }
@@ -120,15 +143,26 @@ fn begin(mut source: Source) -> Result<(Source, Vec<u8>), FormatError> {
     Ok((source, first))
 }
 
-/// The first bytes are of a format that can be read, compression aside.
-fn is_known(bytes: &[u8]) -> bool {
+/// The first bytes are of a format that matrices are read from, or one that an error names; compression aside.
+fn is_matrix(bytes: &[u8]) -> bool {
     let bytes = bytes.strip_prefix(MARK).unwrap_or(bytes);
     let binary = [npz::MAGIC, npy::MAGIC].iter().any(|magic| bytes.starts_with(magic));
     binary || petsc::looks_like(bytes) || looks_like_text(bytes)
 }
 
+/// The same of vectors.
+fn is_vector(bytes: &[u8]) -> bool {
+    is_matrix(bytes) || plain::looks_like(bytes.strip_prefix(MARK).unwrap_or(bytes))
+}
+
 fn looks_like_text(bytes: &[u8]) -> bool {
     bytes.starts_with(b"%")
+}
+
+/// The beginning of the banner of Matrix Market, even if the rest is misspelt; a plain text vector may begin with other comments.
+fn has_banner(bytes: &[u8]) -> bool {
+    let banner = &matrix_market::BANNER[..b"%%Matrix".len()];
+    bytes.get(..banner.len()).is_some_and(|first| first.eq_ignore_ascii_case(banner))
 }
 
 /// An error if no matrix can be written under this name, before any work is done.
@@ -152,7 +186,7 @@ pub fn write_matrix(path: impl AsRef<Path>, a: &Csr<f64>) -> Result<(), FileErro
         }),
         Format::Npz => sink::create(path, |file| npz::write_matrix(file, a)),
         Format::Petsc => sink::create(path, |file| petsc::write_matrix(file, a)),
-        Format::Npy => unreachable!("not a format of matrices"),
+        Format::Npy | Format::Plain => unreachable!("not a format of matrices"),
     });
     written.map_err(|e| e.at(path))
 }
@@ -165,6 +199,7 @@ pub fn write_vector(path: impl AsRef<Path>, x: &[f64]) -> Result<(), FileError> 
             sink::compressed(file, compression, |out| matrix_market::write_vector(out, x))
         }),
         Format::Npy => sink::create(path, |file| npy::write_vector(file, x)),
+        Format::Plain => sink::create(path, |file| plain::write_vector(file, x)),
         Format::Petsc => sink::create(path, |file| petsc::write_vector(file, x)),
         Format::Npz => unreachable!("not a format of vectors"),
     });

@@ -14,17 +14,19 @@ pub(crate) enum Format {
     Npz,
     Npy,
     Petsc,
+    /// One number per line.
+    Plain,
 }
 
 impl Format {
     pub(crate) fn of_matrix(path: &Path) -> Result<Self, FormatError> {
         let endings = ".mtx, .mtx.gz, .mtx.xz, .mtx.zst, .npz, .petsc, .bin, .dat";
-        let format = Self::from_name(path).filter(|&f| f != Format::Npy);
+        let format = Self::from_name(path).filter(|f| !matches!(f, Format::Npy | Format::Plain));
         format.ok_or(FormatError::UnknownEnding { endings })
     }
 
     pub(crate) fn of_vector(path: &Path) -> Result<Self, FormatError> {
-        let endings = ".mtx, .mtx.gz, .mtx.xz, .mtx.zst, .npy, .petsc, .bin, .dat";
+        let endings = ".mtx, .mtx.gz, .mtx.xz, .mtx.zst, .npy, .txt, .petsc, .bin, .dat";
         let format = Self::from_name(path).filter(|&f| f != Format::Npz);
         format.ok_or(FormatError::UnknownEnding { endings })
     }
@@ -38,6 +40,7 @@ impl Format {
             (".mtx.zst", Format::MatrixMarket(Some(Compression::Zstd))),
             (".npz", Format::Npz),
             (".npy", Format::Npy),
+            (".txt", Format::Plain),
             (".petsc", Format::Petsc),
             (".bin", Format::Petsc),
             (".dat", Format::Petsc),

@@ -53,8 +53,15 @@ impl From<Vec<u8>> for Source<'static> {
     }
 }
 
+/// Whether the first bytes are those of a format that is looked for, compression aside.
+pub(crate) type Recognise = fn(&[u8]) -> bool;
+
 /// Opens a file and expands it if it is compressed.
-pub(crate) fn open(path: &Path, options: &ReadOptions) -> Result<Source<'static>, FormatError> {
+pub(crate) fn open(
+    path: &Path,
+    known: Recognise,
+    options: &ReadOptions,
+) -> Result<Source<'static>, FormatError> {
     let mut file = File::open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_dir() {
@@ -64,7 +71,7 @@ pub(crate) fn open(path: &Path, options: &ReadOptions) -> Result<Source<'static>
     let source = if metadata.is_file() && metadata.len() > 0 {
         of_file(file, metadata.len())?
     } else {
-        read_stream(&mut file)?.into()
+        read_stream(&mut file, known)?.into()
     };
     source.expand(options)
 }
@@ -78,14 +85,15 @@ fn of_file(file: File, len: u64) -> Result<Source<'static>, FormatError> {
 /// Where files cannot be read at a position without moving a cursor that all threads share.
 #[cfg(not(unix))]
 fn of_file(mut file: File, _: u64) -> Result<Source<'static>, FormatError> {
-    Ok(read_stream(&mut file)?.into())
+    // Any first bytes will do: the file has an end.
+    Ok(read_stream(&mut file, |_| true)?.into())
 }
 
 /// The content of a pipe or a device, if its first bytes are of a known format: it may never end.
-fn read_stream(stream: &mut impl Read) -> Result<Vec<u8>, FormatError> {
+pub(crate) fn read_stream(mut stream: impl Read, known: Recognise) -> Result<Vec<u8>, FormatError> {
     let mut bytes = Vec::new();
-    stream.take(FIRST as u64).read_to_end(&mut bytes)?;
-    if !bytes.is_empty() && Compression::detect(&bytes).is_none() && !super::is_known(&bytes) {
+    stream.by_ref().take(FIRST as u64).read_to_end(&mut bytes)?;
+    if !bytes.is_empty() && Compression::detect(&bytes).is_none() && !known(&bytes) {
         return Err(FormatError::UnknownFormat);
     }
     stream.read_to_end(&mut bytes)?;
@@ -275,7 +283,7 @@ mod tests {
     fn both(bytes: &[u8], check: impl Fn(Source)) {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
-        check(open(file.path(), &ReadOptions::default()).unwrap());
+        check(open(file.path(), |_| true, &ReadOptions::default()).unwrap());
         check(bytes.into());
     }
 

@@ -12,8 +12,8 @@ mod header;
 mod read;
 mod write;
 
+pub(crate) use read::{number, read_matrix, read_vector};
 pub use read::{parse_matrix, parse_vector};
-pub(crate) use read::{read_matrix, read_vector};
-pub(crate) use write::{write_matrix, write_vector};
+pub(crate) use write::{push_number, write_blocks, write_matrix, write_vector};
 
 pub(crate) const BANNER: &[u8] = b"%%MatrixMarket";

@@ -333,11 +333,7 @@ impl<'a> EntryParser<'a> {
     #[inline(always)]
     fn value(&mut self) -> Result<f64, Fault> {
         self.skip_blanks();
-        let rest = &self.piece[self.at..];
-        let (mut value, mut length) = fast_float2::parse_partial::<f64, _>(rest).unwrap_or((f64::NAN, 0));
-        if let Some(b'd' | b'D') = rest.get(length) {
-            (value, length) = fortran(rest).unwrap_or((f64::NAN, 0));
-        }
+        let (value, length) = number(&self.piece[self.at..]);
         let integer = self.header.field == Field::Integer;
         if !value.is_finite() || (integer && has_fraction(value)) {
             let field = if integer { "integer" } else { "real" };
@@ -401,6 +397,16 @@ impl<'a> EntryParser<'a> {
     fn skip_line(&mut self) {
         let rest = &self.piece[self.at..];
         self.at += memchr::memchr(b'\n', rest).map_or(rest.len(), |k| k + 1);
+    }
+}
+
+/// The number that a text begins with, and its length; not a number, and 0, where there is none.
+#[inline(always)]
+pub(crate) fn number(text: &[u8]) -> (f64, usize) {
+    let (value, length) = fast_float2::parse_partial::<f64, _>(text).unwrap_or((f64::NAN, 0));
+    match text.get(length) {
+        Some(b'd' | b'D') => fortran(text).unwrap_or((f64::NAN, 0)),
+        _ => (value, length),
     }
 }
 

@@ -72,7 +72,7 @@ pub(crate) fn write_vector(out: &mut dyn Write, x: &[f64]) -> Result<(), FormatE
 }
 
 /// Formats `n` rows in blocks on all threads and writes the blocks in order.
-fn write_blocks(
+pub(crate) fn write_blocks(
     out: &mut dyn Write,
     n: usize,
     format: impl Fn(usize, &mut Vec<u8>) -> Result<(), FormatError> + Sync,
@@ -101,7 +101,7 @@ fn push_integer(text: &mut Vec<u8>, value: u64) {
 }
 
 /// `None` for what is not finite.
-fn push_number(text: &mut Vec<u8>, value: f64) -> Option<()> {
+pub(crate) fn push_number(text: &mut Vec<u8>, value: f64) -> Option<()> {
     if !value.is_finite() {
         return None;
     }
