@@ -1,7 +1,5 @@
 //! Names that people type: case does not matter, and a name that is nearly right is recognised for the error message.
 
-use std::fmt::Write;
-
 /// The name that was probably meant: the nearest by edits (insertions, deletions, exchanges and swaps of neighbours), if it is near.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();
@@ -32,13 +30,13 @@ fn edits(a: &str, b: &str) -> usize {
     rows[a.len()][b.len()]
 }
 
-/// "; did you mean X?" where there is a name that is nearly the given one, and the names that there are.
+/// The names that there are, after "; did you mean X?" where one of them is nearly the given one.
 pub(crate) fn hint(name: &str, known: &[&str]) -> String {
-    let mut hint = String::new();
-    if let Some(meant) = nearest(name, known.iter().copied()) {
-        write!(hint, "; did you mean `{meant}`?").expect("writing to a string");
+    let all = known.join(", ");
+    match nearest(name, known.iter().copied()) {
+        Some(meant) => format!("; did you mean `{meant}`? Known: {all}"),
+        None => format!("; known: {all}"),
     }
-    hint + "; known: " + &known.join(", ")
 }
 
 #[cfg(test)]
@@ -51,6 +49,13 @@ mod tests {
             assert_eq!((edits(a, b), edits(b, a)), (expected, expected), "{a} {b}");
         }
         assert_eq!(edits("kitten", "sitting"), 3);
+    }
+
+    #[test]
+    fn a_question_ends_before_the_list() {
+        let known = ["jacobi", "ilut"];
+        assert_eq!(hint("jacoby", &known), "; did you mean `jacobi`? Known: jacobi, ilut");
+        assert_eq!(hint("amg", &known), "; known: jacobi, ilut");
     }
 
     #[test]

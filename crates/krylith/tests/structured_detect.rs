@@ -66,29 +66,29 @@ fn expect(pattern: &Pattern, n: &[usize], stencil: &Stencil, dof: usize) -> Stru
 #[test]
 fn problems_of_the_gallery() {
     for (name, words) in [
-        ("poisson2d:40", "40 x 40 grid, Star-5P, 1 unknown a point"),
-        ("poisson2d:30x70", "30 x 70 grid, Star-5P, 1 unknown a point"),
-        ("poisson3d:20", "20 x 20 x 20 grid, Star-7P, 1 unknown a point"),
+        ("poisson2d:40", "40 x 40 grid, Star-5P, 1 unknown per point"),
+        ("poisson2d:30x70", "30 x 70 grid, Star-5P, 1 unknown per point"),
+        ("poisson3d:20", "20 x 20 x 20 grid, Star-7P, 1 unknown per point"),
         // Many divisors, and so many thin grids beside the right one.
-        ("poisson3d:60", "60 x 60 x 60 grid, Star-7P, 1 unknown a point"),
-        ("poisson3d:12x20x30", "12 x 20 x 30 grid, Star-7P, 1 unknown a point"),
-        ("poisson3d:30x12x20", "30 x 12 x 20 grid, Star-7P, 1 unknown a point"),
-        ("poisson3d:20x30x12", "20 x 30 x 12 grid, Star-7P, 1 unknown a point"),
-        ("poisson3d:4x4x4", "4 x 4 x 4 grid, Star-7P, 1 unknown a point"),
-        ("poisson3d:2x2x2", "2 x 2 x 2 grid, Star-7P, 1 unknown a point"),
-        ("hpcg:12", "12 x 12 x 12 grid, Box-27P, 1 unknown a point"),
-        ("hpcg:9x14x5", "9 x 14 x 5 grid, Box-27P, 1 unknown a point"),
-        ("convection3d:16", "16 x 16 x 16 grid, Star-7P, 1 unknown a point"),
-        ("jump3d:15", "15 x 15 x 15 grid, Star-7P, 1 unknown a point"),
-        ("apache:40x31x8", "40 x 31 x 8 grid, Star-7P, 1 unknown a point"),
-        ("elasticity2d:20x13", "20 x 13 grid, Box-9P, 2 unknowns a point"),
-        ("elasticity3d:8", "8 x 8 x 8 grid, Box-27P, 3 unknowns a point"),
-        ("elasticity3d:6x9x11", "6 x 9 x 11 grid, Box-27P, 3 unknowns a point"),
-        ("parabolic:65x33", "65 x 33 grid, Stencil-7P, 1 unknown a point"),
-        ("navierstokes3d:8x7x6", "8 x 7 x 6 grid, Box-27P, 4 unknowns a point"),
-        ("euler3d:9x8x10", "9 x 8 x 10 grid, Star-13P, 5 unknowns a point"),
-        ("cahnhilliard3d:9x8x10", "9 x 8 x 10 grid, Diamond-25P, 2 unknowns a point"),
-        ("atmosmod:22x22x9", "22 x 22 x 9 grid, Star-7P, 1 unknown a point"),
+        ("poisson3d:60", "60 x 60 x 60 grid, Star-7P, 1 unknown per point"),
+        ("poisson3d:12x20x30", "12 x 20 x 30 grid, Star-7P, 1 unknown per point"),
+        ("poisson3d:30x12x20", "30 x 12 x 20 grid, Star-7P, 1 unknown per point"),
+        ("poisson3d:20x30x12", "20 x 30 x 12 grid, Star-7P, 1 unknown per point"),
+        ("poisson3d:4x4x4", "4 x 4 x 4 grid, Star-7P, 1 unknown per point"),
+        ("poisson3d:2x2x2", "2 x 2 x 2 grid, Star-7P, 1 unknown per point"),
+        ("hpcg:12", "12 x 12 x 12 grid, Box-27P, 1 unknown per point"),
+        ("hpcg:9x14x5", "9 x 14 x 5 grid, Box-27P, 1 unknown per point"),
+        ("convection3d:16", "16 x 16 x 16 grid, Star-7P, 1 unknown per point"),
+        ("jump3d:15", "15 x 15 x 15 grid, Star-7P, 1 unknown per point"),
+        ("apache:40x31x8", "40 x 31 x 8 grid, Star-7P, 1 unknown per point"),
+        ("elasticity2d:20x13", "20 x 13 grid, Box-9P, 2 unknowns per point"),
+        ("elasticity3d:8", "8 x 8 x 8 grid, Box-27P, 3 unknowns per point"),
+        ("elasticity3d:6x9x11", "6 x 9 x 11 grid, Box-27P, 3 unknowns per point"),
+        ("parabolic:65x33", "65 x 33 grid, Stencil-7P, 1 unknown per point"),
+        ("navierstokes3d:8x7x6", "8 x 7 x 6 grid, Box-27P, 4 unknowns per point"),
+        ("euler3d:9x8x10", "9 x 8 x 10 grid, Star-13P, 5 unknowns per point"),
+        ("cahnhilliard3d:9x8x10", "9 x 8 x 10 grid, Diamond-25P, 2 unknowns per point"),
+        ("atmosmod:22x22x9", "22 x 22 x 9 grid, Star-7P, 1 unknown per point"),
     ] {
         let found = detect(name).unwrap_or_else(|why| panic!("{name}: {why}"));
         assert_eq!((found.to_string().as_str(), found.fullness), (words, 1.0), "{name}");
@@ -214,13 +214,13 @@ fn far_stencils() {
     {
         assert!(stencil.len() <= MOST_OFFSETS);
         let found = expect(&grid_pattern(&[11, 12, 13], &stencil, 1, |_| true), &[11, 12, 13], &stencil, 1);
-        assert_eq!(found.to_string(), format!("11 x 12 x 13 grid, {name}, 1 unknown a point"));
+        assert_eq!(found.to_string(), format!("11 x 12 x 13 grid, {name}, 1 unknown per point"));
     }
     let mut offsets = Stencil::star(3, 1).unwrap().offsets().to_vec();
     offsets.extend([[3, 1, 0], [0, 3, 0], [0, 0, -3]]);
     let stencil = Stencil::new(offsets).unwrap();
     let found = expect(&grid_pattern(&[11, 12, 13], &stencil, 1, |_| true), &[11, 12, 13], &stencil, 1);
-    assert_eq!(found.to_string(), "11 x 12 x 13 grid, Stencil-10P, 1 unknown a point");
+    assert_eq!(found.to_string(), "11 x 12 x 13 grid, Stencil-10P, 1 unknown per point");
 }
 
 #[test]

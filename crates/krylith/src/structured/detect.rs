@@ -76,7 +76,7 @@ pub enum NotStructured {
     #[error("no entries")]
     Empty,
     /// A row longer than stencils are.
-    #[error("row {} has {entries} entries, more than a stencil", row + 1)]
+    #[error("row {} (counted from 1) has {entries} entries, more than a stencil", row + 1)]
     LongRow {
         /// The row, from 0.
         row: usize,
@@ -101,7 +101,7 @@ pub enum NotStructured {
     },
     /// An entry joins points too far apart.
     #[error(
-        "as {grid}, the entry in row {}, column {} joins points {apart} apart along an axis of {extent}",
+        "as {grid}, the entry in row {}, column {} (counted from 1) joins points {apart} apart along an axis of {extent}",
         row + 1, column + 1
     )]
     Outside {
@@ -175,7 +175,7 @@ impl Structure {
     /// use krylith::{gallery::Problem, structured::Structure};
     /// let a = "poisson3d:30x20x10".parse::<Problem>()?.generate()?;
     /// let found = Structure::detect(a.pattern())?;
-    /// assert_eq!(found.to_string(), "30 x 20 x 10 grid, Star-7P, 1 unknown a point");
+    /// assert_eq!(found.to_string(), "30 x 20 x 10 grid, Star-7P, 1 unknown per point");
     /// assert_eq!((found.fullness, found.levels()), (1.0, 58));
     ///
     /// let a = "circuit:40".parse::<Problem>()?.generate()?;
@@ -212,10 +212,10 @@ impl Structure {
 }
 
 impl fmt::Display for Structure {
-    /// Such as `100 x 100 x 100 grid, Star-7P, 1 unknown a point`.
+    /// Such as `100 x 100 x 100 grid, Star-7P, 1 unknown per point`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.dof == 1 { "" } else { "s" };
-        write!(f, "{} grid, {}, {} unknown{plural} a point", self.grid, self.stencil, self.dof)
+        write!(f, "{} grid, {}, {} unknown{plural} per point", self.grid, self.stencil, self.dof)
     }
 }
 

@@ -137,7 +137,7 @@ impl StencilSymbolic {
     pub fn allocate<S: StorageScalar>(&self) -> Result<StencilFactor<S>, SetupError> {
         let Shape { stencil, dof, .. } = &*self.shape;
         if *dof > 1 && size_of::<S>() < size_of::<f64>() {
-            let what = "narrow factors of several unknowns a point";
+            let what = "narrow factors of several unknowns per point";
             return Err(BackendError::Unsupported { what }.into());
         }
         let room = |offsets: usize| huge::zeros_or_error(offsets * self.numbers());
