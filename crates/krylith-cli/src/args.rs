@@ -1,15 +1,21 @@
 //! What can be typed.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use krylith::io::ReadOptions;
 use krylith::solver::{Method, PrecondSpec, preconditioners};
 use krylith::transform::Ordering;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+/// Headings of options that few solves need.
+const DETAILS: &str = "Details";
+const LIMITS: &str = "Limits";
+
 const EXAMPLES: &str = "\
 Examples:
   krylith solve gen:poisson3d:50             solve A x = A 1 and check the answer (--rhs random: another b)
   krylith solve A.mtx -b b.mtx -x x.mtx      the same for a matrix and a right-hand side of yours
+  zcat A.mtx.gz | krylith solve - -x x.txt   a matrix from standard input, an answer of one number per line
   krylith info gen:poisson3d:50              what a generated matrix looks like, no file needed
   krylith gen jump3d --n 100 -o jump.mtx.zst write one to a file
   krylith info jump.mtx.zst --json -         the same facts for a program
@@ -21,46 +27,45 @@ Exit status: 0 done (solve: converged), 2 wrong usage or input, 3 not converged 
 
 /// Solve sparse linear systems; generate, inspect, draw and convert sparse matrices.
 #[derive(Parser)]
-#[command(name = "krylith", version, about, after_help = EXAMPLES)]
+#[command(name = "krylith", version, after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
 
-    /// Threads to use, at most 8 or four a core, whichever is more; all cores if not given
-    #[arg(long, global = true, value_name = "N")]
+    /// Threads to use, at most 8 or four per core, whichever is more; all cores if not given
+    #[arg(long, global = true, value_name = "N", display_order = 100)]
     pub threads: Option<NonZeroUsize>,
 }
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Generate a problem of the gallery; without a name, list them
-    Gen(Generate),
-    /// Tell the facts about a matrix: size, symmetry, diagonal, bandwidth, wavefronts, memory
-    Info(Info),
-    /// Draw where the entries of a matrix are, as SVG or PNG
-    Spy(Spy),
-    /// Read a matrix and write it in another format
-    Convert(Convert),
     /// Solve A x = b, and check the answer
     Solve(Solve),
+    /// Tell the facts about a matrix: size, symmetry, diagonal, bandwidth, wavefronts, memory
+    Info(Info),
+    /// Generate a problem of the gallery; without a name, list them
+    Gen(Generate),
+    /// Read a matrix and write it in another format
+    Convert(Convert),
+    /// Draw where the entries of a matrix are, as SVG or PNG
+    Spy(Spy),
 }
 
+/// Options appear in the help in this order; those with a heading come behind the others.
 #[derive(Args)]
 pub struct Solve {
-    #[command(flatten)]
-    pub input: Input,
-
-    /// Right-hand side (.mtx, .npy, .petsc); if not given, that of --rhs
+    /// Right-hand side (.mtx, .npy, .txt, .petsc), or - for standard input; if not given, that of --rhs
     #[arg(short, value_name = "FILE")]
     pub b: Option<PathBuf>,
+
+    /// Where to write the answer (.mtx, .npy, .txt, .petsc); - writes one number per line to standard output, and the report
+    /// to standard error
+    #[arg(short, value_name = "FILE")]
+    pub x: Option<PathBuf>,
 
     /// Right-hand side where -b gives none
     #[arg(long, default_value = "ones", conflicts_with = "b")]
     pub rhs: Rhs,
-
-    /// Where to write the answer (.mtx, .npy, .petsc)
-    #[arg(short, value_name = "FILE")]
-    pub x: Option<PathBuf>,
 
     /// auto, cg, bicgstab, gmres, fgmres or minres
     #[arg(long, default_value = "auto")]
@@ -69,50 +74,9 @@ pub struct Solve {
     #[arg(long, default_value = "auto", help = short_list(), long_help = long_list())]
     pub precond: PrecondSpec,
 
-    /// Order of rows and columns: natural, rcm, amd, nd or colour; x comes back in the order of A
-    #[arg(long, value_name = "R", default_value = "natural")]
-    pub reorder: Ordering,
-
-    /// Permute columns so that large entries come to the diagonal; auto does so for an incomplete LU of a matrix that needs it
-    #[arg(long, default_value = "auto")]
-    pub matching: Matching,
-
-    /// After a bad pivot: shift the diagonal, and if that does not help take the diagonal alone; or end
-    #[arg(long, default_value = "on")]
-    pub recovery: Switch,
-
-    /// Numbers of the iteration: f64; mixed stores factors in f32; f32 iterates in f32 and refines in f64. The answer is f64 and
-    /// checked in it
-    #[arg(long, default_value = "f64")]
-    pub precision: Numbers,
-
-    /// Steps of GMRES and FGMRES before a restart
-    #[arg(long, value_name = "M", default_value = "30")]
-    pub restart: NonZeroUsize,
-
-    /// How triangular solves are divided among threads
-    #[arg(long, default_value = "auto")]
-    pub schedule: Division,
-
-    /// In which order rows are taken; auto takes them by wavefront in slices of eight where that is faster
-    #[arg(long, default_value = "auto")]
-    pub layout: Order,
-
-    /// Look for a structured grid in the matrix and solve on it where there is one; or treat the matrix as any other
-    #[arg(long, default_value = "auto")]
-    pub structured: Structured,
-
     /// Converged means |b - A x| <= max(RTOL |b|, ATOL), recomputed at the end
-    #[arg(long, default_value_t = 1e-8, value_parser = tolerance, allow_negative_numbers = true)]
+    #[arg(long, default_value = "1e-8", value_parser = tolerance, allow_negative_numbers = true)]
     pub rtol: f64,
-
-    /// See RTOL
-    #[arg(long, default_value_t = 0.0, value_parser = tolerance, allow_negative_numbers = true)]
-    pub atol: f64,
-
-    /// Iterations at most
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub max_iterations: usize,
 
     /// Say what would be done and why, and factor nothing; with --json as a plan for --plan
     #[arg(long, conflicts_with_all = ["x", "plot"])]
@@ -130,6 +94,54 @@ pub struct Solve {
     /// Draw the residuals by iteration (.svg or .png)
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
+
+    /// Report also the ordering, the layout, how sweeps are divided among threads, and the size of the preconditioner
+    #[arg(long, short)]
+    pub verbose: bool,
+
+    /// See RTOL
+    #[arg(long, default_value = "0", value_parser = tolerance, allow_negative_numbers = true, help_heading = DETAILS)]
+    pub atol: f64,
+
+    /// Iterations at most
+    #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = DETAILS)]
+    pub max_iterations: usize,
+
+    /// Steps of GMRES and FGMRES before a restart
+    #[arg(long, value_name = "M", default_value = "30", help_heading = DETAILS)]
+    pub restart: NonZeroUsize,
+
+    /// Order of rows and columns: natural, rcm, amd, nd or colour; x comes back in the order of A
+    #[arg(long, value_name = "R", default_value = "natural", help_heading = DETAILS)]
+    pub reorder: Ordering,
+
+    /// Permute columns so that large entries come to the diagonal; auto does so for an incomplete LU of a matrix that needs it
+    #[arg(long, default_value = "auto", help_heading = DETAILS)]
+    pub matching: Matching,
+
+    /// After a bad pivot: shift the diagonal, and if that does not help take the diagonal alone; or end
+    #[arg(long, default_value = "on", help_heading = DETAILS)]
+    pub recovery: Switch,
+
+    /// Numbers of the iteration: f64; mixed stores factors in f32; f32 iterates in f32 and refines in f64. The answer is f64 and
+    /// checked in it
+    #[arg(long, default_value = "f64", help_heading = DETAILS)]
+    pub precision: Numbers,
+
+    /// How rows are stored and taken
+    #[arg(long, default_value = "auto", help_heading = DETAILS)]
+    pub layout: Order,
+
+    /// How triangular solves are divided among threads
+    #[arg(long, default_value = "auto", help_heading = DETAILS)]
+    pub schedule: Division,
+
+    /// `off` is what `--layout slices` is
+    #[arg(long, default_value = "auto", hide = true)]
+    pub structured: Structured,
+
+    #[command(flatten)]
+    pub input: Input,
 }
 
 /// The preconditioners in one line.
@@ -142,18 +154,24 @@ fn short_list() -> String {
 /// The preconditioners with their numbers, one per line.
 fn long_list() -> String {
     let mut text = String::from("Preconditioner, one of\n");
-    let mut numbers: Vec<(&str, &str)> = Vec::new();
-    for info in preconditioners() {
-        text += &format!("  {:38} {}\n", info.usage(), info.description);
+    let all = preconditioners();
+    let widest = all.iter().map(|info| info.usage().len()).max().unwrap_or(0);
+    // Numbers of one name and one meaning, and whose they are.
+    let mut numbers: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+    for info in all {
+        text += &format!("  {:widest$}  {}\n", info.usage(), info.description);
         for parameter in info.parameters {
-            if !numbers.contains(&(parameter.name, parameter.meaning)) {
-                numbers.push((parameter.name, parameter.meaning));
+            let same = numbers.iter_mut().find(|n| (n.0, n.1) == (parameter.name, parameter.meaning));
+            match same {
+                Some((.., of)) => of.push(info.name),
+                None => numbers.push((parameter.name, parameter.meaning, vec![info.name])),
             }
         }
     }
     text += "where\n";
-    for (name, meaning) in numbers {
-        text += &format!("  {name:7} {meaning}\n");
+    let widest = numbers.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
+    for (name, meaning, of) in numbers {
+        text += &format!("  {name:widest$}  of {}: {meaning}\n", of.join(", "));
     }
     text + "Upper and lower case are the same; ic2 means ic(2), ilu means ilu0."
 }
@@ -168,7 +186,11 @@ pub enum Rhs {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Order {
+    /// On a grid or in blocks where the matrix has them, otherwise as slices
     Auto,
+    /// By wavefront in slices of eight rows where that is faster, otherwise as rows
+    Slices,
+    /// As they are given
     Rows,
 }
 
@@ -279,18 +301,26 @@ pub struct Convert {
     pub output: PathBuf,
 }
 
+/// What standard input is called.
+pub const STANDARD_INPUT: &str = "standard input";
+
+/// Whether a name stands for standard input or standard output.
+pub fn is_standard(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
 /// A matrix to read, and how much it may take.
 #[derive(Args)]
 pub struct Input {
-    /// Matrix file (Matrix Market, SciPy .npz or PETSc binary, recognised by content), or gen:PROBLEM:N
+    /// Matrix file (Matrix Market, SciPy .npz or PETSc binary, recognised by content), - for standard input, or gen:PROBLEM:N
     pub matrix: String,
 
     /// Compressed files may expand to this many times their size
-    #[arg(long, value_name = "TIMES", default_value_t = 256)]
+    #[arg(long, value_name = "TIMES", default_value_t = 256, help_heading = LIMITS)]
     pub max_expansion: u64,
 
     /// Rows and columns that a file may announce beyond what its entries can fill
-    #[arg(long, value_name = "ROWS", default_value_t = 1 << 20)]
+    #[arg(long, value_name = "ROWS", default_value_t = 1 << 20, help_heading = LIMITS)]
     pub max_empty_rows: u64,
 
     #[command(flatten)]
@@ -298,16 +328,33 @@ pub struct Input {
 }
 
 impl Input {
-    /// The matrix file; nothing for a generated matrix.
+    /// The matrix file; nothing for a generated matrix and for standard input.
     pub fn file(&self) -> Vec<&Path> {
-        if self.matrix.starts_with("gen:") { Vec::new() } else { vec![Path::new(&self.matrix)] }
+        let no_file = self.matrix.starts_with("gen:") || self.is_standard();
+        if no_file { Vec::new() } else { vec![Path::new(&self.matrix)] }
+    }
+
+    /// Whether the matrix comes from standard input.
+    pub fn is_standard(&self) -> bool {
+        is_standard(Path::new(&self.matrix))
+    }
+
+    /// What the matrix is called in reports and messages.
+    pub fn name(&self) -> &str {
+        if self.is_standard() { STANDARD_INPUT } else { &self.matrix }
+    }
+
+    /// How much a file may take.
+    pub fn read_options(&self) -> ReadOptions<'_> {
+        let (max_expansion, max_empty_rows) = (self.max_expansion, self.max_empty_rows);
+        ReadOptions { max_expansion, max_empty_rows, progress: None }
     }
 }
 
 #[derive(Args)]
 pub struct Limits {
     /// Most memory that a generated matrix or a factor with fill may take, in GB; what the machine has free if not given
-    #[arg(long, value_name = "GB", value_parser = gigabytes)]
+    #[arg(long, value_name = "GB", value_parser = gigabytes, help_heading = LIMITS)]
     pub max_memory: Option<f64>,
 }
 

@@ -5,7 +5,7 @@ use crate::args::Solve;
 use crate::input::Loaded;
 use crate::report::{bytes, count, print, write_json};
 use krylith::Solver;
-use krylith::plan::{Facts, SolvePlan};
+use krylith::plan::{Facts, Failure as Fault, Fallback, Remedy, SolvePlan};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -32,6 +32,7 @@ pub fn explain(options: &Solve, solver: &Solver, loaded: &Loaded) -> Result<(), 
 
 fn text(plan: &SolvePlan, loaded: &Loaded) -> String {
     let mut text = format!("{}\n", loaded.name);
+    let fallbacks = fallbacks(&plan.fallbacks);
     let mut line = |label: &str, value: String| {
         writeln!(text, "  {label:18}{value}").expect("writing to a string");
     };
@@ -55,12 +56,54 @@ fn text(plan: &SolvePlan, loaded: &Loaded) -> String {
     if let Some(predicted) = plan.predicted_bytes {
         line("memory", format!("{} besides A, b and x predicted", bytes(predicted)));
     }
-    for fallback in &plan.fallbacks {
-        line("fallback", fallback.to_string());
+    for (k, fallback) in fallbacks.into_iter().enumerate() {
+        line(if k == 0 { "fallbacks" } else { "" }, fallback);
     }
     text +=
         "Nothing was factored. Leave out --explain to solve; --json FILE keeps the plan for --plan FILE.\n";
     text
+}
+
+/// What follows which failures, one line each: `bad pivot: shift the diagonal, by as little as works`.
+fn fallbacks(all: &[Fallback]) -> Vec<String> {
+    let mut before: Vec<Fault> = Vec::new();
+    let mut lines = Vec::new();
+    for fallback in all {
+        let failures = fallback.after.iter().map(|failure| {
+            let again = if before.contains(failure) { " again" } else { "" };
+            format!("{}{again}", failure_in_short(*failure))
+        });
+        let failures = failures.collect::<Vec<_>>().join(", ");
+        lines.push(format!("{failures}: {}", remedy_in_short(fallback.then)));
+        before.extend(&fallback.after);
+    }
+    lines
+}
+
+fn failure_in_short(failure: Fault) -> String {
+    match failure {
+        Fault::BadPivot => "bad pivot".into(),
+        Fault::MissingDiagonal => "no diagonal entry".into(),
+        Fault::MemoryLimit => "factor too large".into(),
+        Fault::IndefiniteOperator => "indefinite A".into(),
+        Fault::IndefinitePreconditioner => "indefinite preconditioner".into(),
+        Fault::Breakdown => "breakdown".into(),
+        Fault::NotFinite => "infinity or NaN".into(),
+        other => other.to_string(),
+    }
+}
+
+fn remedy_in_short(remedy: Remedy) -> String {
+    match remedy {
+        Remedy::ShiftDiagonal => "shift the diagonal, by as little as works".into(),
+        Remedy::Diagonal => "take the diagonal alone".into(),
+        Remedy::LessFill => "take less fill".into(),
+        Remedy::DoublePrecision => "the same in f64".into(),
+        Remedy::Method { method, preconditioner: Some(preconditioner) } if preconditioner.is_none() => {
+            format!("{method} with no preconditioner")
+        }
+        other => other.to_string(),
+    }
 }
 
 fn describe(facts: &Facts) -> String {

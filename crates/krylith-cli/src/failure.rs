@@ -15,8 +15,8 @@ const USUAL_RESTART: usize = 30;
 /// For people.
 pub fn message(options: &Solve, error: &SolveError) -> String {
     let place = match options.precond.is_auto() {
-        true => options.input.matrix.clone(),
-        false => format!("{}, --precond {}", options.input.matrix, options.precond),
+        true => options.input.name().to_owned(),
+        false => format!("{}, --precond {}", options.input.name(), options.precond),
     };
     format!("{place}: {}; {}", describe(options, error), remedy(options, error))
 }
@@ -25,7 +25,7 @@ pub fn message(options: &Solve, error: &SolveError) -> String {
 pub fn report(options: &Solve, a: &Csr<f64>, outcome: &str, error: &SolveError) -> Value {
     let mut value = json!({
         "matrix": {
-            "source": options.input.matrix,
+            "source": options.input.name(),
             "rows": a.nrows(),
             "columns": a.ncols(),
             "nnz": a.nnz(),
@@ -52,7 +52,7 @@ pub fn report(options: &Solve, a: &Csr<f64>, outcome: &str, error: &SolveError) 
     value
 }
 
-/// What happened, with sizes and rows that need no guessing.
+/// What happened, with sizes and rows that need no guessing. Rows are counted from 1; the library counts from 0.
 fn describe(options: &Solve, error: &SolveError) -> String {
     match error {
         SolveError::Setup(SetupError::MemoryLimit { limit, .. }) if by_threshold(options) => {
@@ -66,10 +66,19 @@ fn describe(options: &Solve, error: &SolveError) -> String {
             )
         }
         SolveError::Setup(SetupError::BadPivot { row, value }) => {
-            format!("bad pivot {value:.3e} in row {row} (counted from 0)")
+            format!("bad pivot {value:.3e} in row {} (counted from 1)", row + 1)
         }
         SolveError::Setup(SetupError::MissingDiagonal { row }) => {
-            format!("row {row} (counted from 0) has no diagonal entry")
+            format!("row {} (counted from 1) has no diagonal entry", row + 1)
+        }
+        SolveError::Setup(SetupError::NotFinite { row, column, value }) => {
+            let (row, column) = (row + 1, column + 1);
+            format!(
+                "A has {value} in row {row}, column {column} (both counted from 1); every number must be finite"
+            )
+        }
+        SolveError::NotFinite { what, row, value } => {
+            format!("{what} has {value} in row {} (counted from 1); every number must be finite", row + 1)
         }
         other => other.to_string(),
     }

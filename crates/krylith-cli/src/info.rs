@@ -7,7 +7,7 @@ use crate::orderings::{self, Line};
 use crate::outputs::{self, Output};
 use crate::plot;
 use crate::progress::spinner;
-use crate::report::{bytes, count, print, write_json};
+use crate::report::{bytes, count, counted, print, write_json};
 use krylith::matrix::{Summary, Triangle};
 use krylith::schedule::Wavefronts;
 use krylith::solver::{Memory, Method};
@@ -74,7 +74,7 @@ struct Facts {
     wavefronts: Option<(Levels, Levels)>,
     plan: Option<Plan>,
     grid: Result<Structure, NotStructured>,
-    /// One an ordering, where they were asked for.
+    /// One per ordering, where they were asked for.
     orderings: Vec<Line>,
     seconds: f64,
 }
@@ -224,7 +224,7 @@ impl Facts {
         ];
         let present = parts.iter().filter(|(n, _)| *n > 0);
         let text: Vec<String> = present.map(|(n, what)| format!("{} {what}", count(*n))).collect();
-        let first = d.first_missing.map(|row| format!(" (first missing in row {})", row + 1));
+        let first = d.first_missing.map(|row| format!(" (first missing in row {}, counted from 1)", row + 1));
         text.join(", ") + &first.unwrap_or_default()
     }
 
@@ -281,11 +281,10 @@ fn levels_text(l: Levels) -> String {
 }
 
 fn grid_text(found: &Structure) -> String {
-    let unknowns = if found.dof == 1 { "unknown" } else { "unknowns" };
     let full =
         if found.fullness < 1.0 { format!(", {:.1} % full", 100.0 * found.fullness) } else { String::new() };
-    let (grid, stencil, dof, levels) = (&found.grid, &found.stencil, found.dof, count(found.levels()));
-    format!("{grid}, {stencil}, {dof} {unknowns} a point, {levels} levels{full}")
+    let (grid, stencil, levels) = (&found.grid, &found.stencil, counted(found.levels(), "level"));
+    format!("{grid}, {stencil}, {} per point, {levels}{full}", counted(found.dof, "unknown"))
 }
 
 fn grid_json(found: &Structure) -> Value {

@@ -1,12 +1,12 @@
-//! A matrix from a file or from the gallery.
+//! A matrix from a file, from standard input or from the gallery.
 
 use crate::Failure;
-use crate::args::{Input, Limits};
+use crate::args::{Input, Limits, STANDARD_INPUT, is_standard};
 use crate::progress::{Bar, spinner};
 use crate::report::bytes;
 use krylith::Csr;
 use krylith::gallery::Problem;
-use krylith::io::{self, ReadOptions};
+use krylith::io::{self, FormatError, ReadOptions};
 use krylith::solver::available_memory;
 use std::path::Path;
 use std::time::Instant;
@@ -24,21 +24,33 @@ pub fn load(input: &Input) -> Result<Loaded, Failure> {
         Some(problem) => generate(&problem.parse()?, &input.limits)?,
         None => read(input)?,
     };
-    Ok(Loaded { matrix, name: input.matrix.clone(), seconds: started.elapsed().as_secs_f64() })
+    Ok(Loaded { matrix, name: input.name().to_owned(), seconds: started.elapsed().as_secs_f64() })
 }
 
 fn read(input: &Input) -> Result<Csr<f64>, Failure> {
     let bar = Bar::new("reading");
     let progress = |done, total| bar.at(done, total);
-    let options = ReadOptions {
-        max_expansion: input.max_expansion,
-        max_empty_rows: input.max_empty_rows,
-        progress: Some(&progress),
-    };
+    let options = ReadOptions { progress: Some(&progress), ..input.read_options() };
+    if input.is_standard() {
+        return io::read_matrix_from(std::io::stdin().lock(), &options).map_err(of_standard_input);
+    }
     io::read_matrix_with(&input.matrix, &options).map_err(|error| {
         let is_problem = input.matrix.parse::<Problem>().is_ok() && !Path::new(&input.matrix).exists();
         if is_problem { format!("{error}; did you mean gen:{}?", input.matrix).into() } else { error.into() }
     })
+}
+
+/// A vector from a file or from standard input.
+pub fn read_vector(path: &Path, options: &ReadOptions) -> Result<Vec<f64>, Failure> {
+    match is_standard(path) {
+        true => io::read_vector_from(std::io::stdin().lock(), options).map_err(of_standard_input),
+        false => Ok(io::read_vector_with(path, options)?),
+    }
+}
+
+/// What is wrong with standard input.
+fn of_standard_input(error: FormatError) -> Failure {
+    format!("{STANDARD_INPUT}: {error}").into()
 }
 
 /// Generates a problem, unless it would need more memory than there is.
@@ -56,7 +68,7 @@ pub fn generate(problem: &Problem, limits: &Limits) -> Result<Csr<f64>, Failure>
     Ok(problem.generate()?)
 }
 
-/// Bytes of a matrix by rows in `f64`, and of one more number a row that some problems need meanwhile.
+/// Bytes of a matrix by rows in `f64`, and of one more number per row that some problems need meanwhile.
 pub fn predicted_bytes(rows: u64, nnz: u64) -> u64 {
     nnz.saturating_mul(12).saturating_add(rows.saturating_mul(16))
 }

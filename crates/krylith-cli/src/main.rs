@@ -17,6 +17,7 @@ mod progress;
 mod report;
 mod rhs;
 mod solve;
+mod solve_report;
 mod spy;
 
 use args::{Arguments, Command};
@@ -57,15 +58,16 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let threads = threads.get().min(most_threads());
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
         pool.build_global().map_err(|error| {
-            format!("{threads} threads cannot be started: {error}; ask for fewer with --threads")
+            let threads = report::counted(threads, "thread");
+            format!("{threads} cannot be started: {error}; ask for fewer with --threads")
         })?;
     }
     match &arguments.command {
-        Command::Gen(options) => generate::run(options)?,
-        Command::Info(options) => info::run(options)?,
-        Command::Spy(options) => spy::run(options)?,
-        Command::Convert(options) => convert::run(options)?,
         Command::Solve(options) => return solve::run(options, arguments.threads),
+        Command::Info(options) => info::run(options)?,
+        Command::Gen(options) => generate::run(options)?,
+        Command::Convert(options) => convert::run(options)?,
+        Command::Spy(options) => spy::run(options)?,
     }
     Ok(ExitCode::SUCCESS)
 }

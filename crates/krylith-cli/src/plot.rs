@@ -1,10 +1,10 @@
 //! The pictures of the command: entries, row lengths, residuals.
 
 use crate::Failure;
-use crate::report::count;
+use crate::report::{count, counted};
 use crate::spy::Raster;
-use krylith::Csr;
 use krylith::matrix::Bin;
+use krylith::{Csr, Report};
 use krylith_plot::plotters::coord::Shift;
 use krylith_plot::plotters::prelude::*;
 use krylith_plot::plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -160,8 +160,11 @@ struct ResidualPlot<'a> {
 }
 
 /// Draws the relative residuals by iteration on a logarithmic scale.
-pub fn residuals(path: &Path, title: String, history: &[f64], rtol: f64) -> Result<(), Failure> {
-    save(path, (800, 520), &ResidualPlot { title, history, rtol })
+pub fn residuals(path: &Path, name: &str, report: &Report, rtol: f64) -> Result<(), Failure> {
+    let (method, preconditioner) = (&report.solver, &report.preconditioner);
+    let iterations = counted(report.iterations, "iteration");
+    let title = format!("{}: {method} with {preconditioner}, {iterations}", short(name));
+    save(path, (800, 520), &ResidualPlot { title, history: &report.history, rtol })
 }
 
 impl Picture for ResidualPlot<'_> {

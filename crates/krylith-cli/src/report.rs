@@ -1,6 +1,8 @@
 //! Writing results: numbers for people, JSON for programs.
 
 use crate::Failure;
+use crate::args::is_standard;
+use krylith::io::{FormatError, plain};
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -11,11 +13,30 @@ pub fn print(text: &str) -> Result<(), Failure> {
     printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
+/// Prints to standard error, where standard output holds an answer.
+pub fn print_aside(text: &str) -> Result<(), Failure> {
+    written("standard error", std::io::stderr().lock().write_all(text.as_bytes()))
+}
+
 /// What came of printing to standard output.
 pub fn printed(result: std::io::Result<()>) -> Result<(), Failure> {
+    written("standard output", result)
+}
+
+fn written(place: &str, result: std::io::Result<()>) -> Result<(), Failure> {
     match result {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        result => result.map_err(|error| format!("standard output cannot be written: {error}").into()),
+        result => result.map_err(|error| format!("{place} cannot be written: {error}").into()),
+    }
+}
+
+/// Writes a vector to standard output, one number per line.
+pub fn print_vector(x: &[f64]) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match plain::write_vector(&mut out, x) {
+        Err(FormatError::Io(error)) => printed(Err(error)),
+        Err(error) => Err(format!("standard output: {error}").into()),
+        Ok(()) => printed(out.flush()),
     }
 }
 
@@ -27,7 +48,7 @@ pub fn complain(message: impl Display) {
 /// Writes one JSON object to a file, or to standard output where the name is `-`.
 pub fn write_json(path: &Path, value: &serde_json::Value) -> Result<(), Failure> {
     let text = format!("{value:#}\n");
-    if path == Path::new("-") {
+    if is_standard(path) {
         return print(&text);
     }
     std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()).into())
@@ -56,6 +77,12 @@ pub fn count(n: impl TryInto<u64>) -> String {
     text
 }
 
+/// A count of things: 1 iteration, 2 iterations.
+pub fn counted(n: usize, thing: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", count(n))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +92,9 @@ mod tests {
         assert_eq!(count(0u64), "0");
         assert_eq!(count(999usize), "999");
         assert_eq!(count(1_234_567usize), "1,234,567");
+        assert_eq!(counted(0, "row"), "0 rows");
+        assert_eq!(counted(1, "row"), "1 row");
+        assert_eq!(counted(1_000, "row"), "1,000 rows");
         assert_eq!(bytes(999), "999 bytes");
         assert_eq!(bytes(2_500_000_000), "2.50 GB");
     }

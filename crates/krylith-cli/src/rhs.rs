@@ -1,9 +1,10 @@
 //! The right-hand side of a solve, and whether it can show anything.
 
 use crate::Failure;
-use crate::args::{Rhs, Solve};
+use crate::args::{Rhs, STANDARD_INPUT, Solve, is_standard};
+use crate::input::read_vector;
+use krylith::Csr;
 use krylith::gallery::random_vector;
-use krylith::{Csr, io};
 use rayon::prelude::*;
 
 /// b, and where it came from.
@@ -27,13 +28,14 @@ pub fn name(options: &Solve) -> &'static str {
 impl RightHandSide {
     pub fn new(options: &Solve, a: &Csr<f64>) -> Result<Self, Failure> {
         if let Some(path) = &options.b {
-            let values = io::read_vector(path)?;
+            let values = read_vector(path, &options.input.read_options())?;
+            let origin = if is_standard(path) { STANDARD_INPUT.into() } else { path.display().to_string() };
             if values.len() != a.nrows() {
-                let (path, found, rows) = (path.display(), values.len(), a.nrows());
-                return Err(format!("{path}: {found} entries, the matrix has {rows} rows").into());
+                let (found, rows) = (values.len(), a.nrows());
+                return Err(format!("{origin}: {found} entries, the matrix has {rows} rows").into());
             }
             let warning = is_zero(&values).then_some("b is zero, and x = 0 is the answer without a solve");
-            return Ok(RightHandSide { values, origin: path.display().to_string(), warning });
+            return Ok(RightHandSide { values, origin, warning });
         }
         match options.rhs {
             Rhs::Ones => {

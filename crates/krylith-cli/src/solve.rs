@@ -1,26 +1,25 @@
 //! `krylith solve`: an answer, checked; a report for people and for programs.
 
 use crate::Failure;
-use crate::args::{Division, Matching, Numbers, Order, Solve, Structured, Switch};
+use crate::args::{Division, Matching, Numbers, Order, Solve, Structured, Switch, is_standard};
 use crate::explain;
 use crate::failure;
 use crate::input::{Loaded, load};
 use crate::outputs::{self, Output};
 use crate::plot;
 use crate::progress::{ResidualBar, spinner};
-use crate::report::{bytes, complain, count, print, write_json};
+use crate::report::{complain, print, print_aside, print_vector, write_json};
 use crate::rhs::{self, RightHandSide};
+use crate::solve_report;
 use krylith::matrix::Triangle;
 use krylith::observe::Iteration;
 use krylith::schedule::{Schedule, Wavefronts};
 use krylith::solver::{Layout, MatchingMode, Method, Precision, Prepared};
-use krylith::space::TeamStatistics;
 use krylith::{Csr, Outcome, Report, SetupError, SolveError, Solver, io};
 use serde_json::{Value, json};
-use std::fmt::Write;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -34,9 +33,10 @@ const ENDING: u8 = 2;
 const INTERRUPTED: u8 = 130;
 
 pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, Failure> {
+    check_streams(options)?;
     check_outputs(options)?;
     options.plot.as_deref().map_or(Ok(()), plot::check_ending)?;
-    options.x.as_deref().map_or(Ok(()), io::check_vector_name)?;
+    options.x.as_deref().filter(|x| !is_standard(x)).map_or(Ok(()), io::check_vector_name)?;
     let plan = options.plan.as_deref().map(explain::read).transpose()?;
     let phase = Arc::new(AtomicU8::new(BEFORE));
     interrupt(&phase)?;
@@ -91,12 +91,26 @@ fn failed(options: &Solve, loaded: &Loaded, outcome: &str, error: &SolveError) -
     Ok(ExitCode::from(2))
 }
 
+/// An error where two things would come from, or go to, one stream.
+fn check_streams(options: &Solve) -> Result<(), Failure> {
+    let standard = |path: &Option<PathBuf>| path.as_deref().is_some_and(is_standard);
+    if options.input.is_standard() && standard(&options.b) {
+        return Err(
+            "the matrix and -b cannot both be read from standard input; give one of them a file".into()
+        );
+    }
+    if standard(&options.x) && standard(&options.json) {
+        return Err("-x and --json cannot both be written to standard output; give one of them a file".into());
+    }
+    Ok(())
+}
+
 fn check_outputs(options: &Solve) -> Result<(), Failure> {
     let x = options.x.as_deref().map(|path| Output::moved("-x", path));
     let plot = options.plot.as_deref().map(|path| Output::in_place("--plot", path));
     let json = options.json.as_deref().map(|path| Output::in_place("--json", path));
     let mut inputs = options.input.file();
-    inputs.extend(options.b.as_deref());
+    inputs.extend(options.b.as_deref().filter(|b| !is_standard(b)));
     inputs.extend(options.plan.as_deref());
     outputs::check(&Vec::from_iter([x, plot, json].into_iter().flatten()), &inputs)
 }
@@ -126,8 +140,8 @@ fn solver(options: &Solve, threads: Option<NonZeroUsize>) -> Solver {
     };
     let layout = match (options.layout, options.structured) {
         (Order::Rows, _) => Layout::Rows,
+        (Order::Slices, _) | (Order::Auto, Structured::Off) => Layout::Slices,
         (Order::Auto, Structured::Auto) => Layout::Auto,
-        (Order::Auto, Structured::Off) => Layout::Slices,
     };
     let precision = match options.precision {
         Numbers::F64 => Precision::F64,
@@ -186,13 +200,13 @@ fn iterate(
 }
 
 /// What a report needs besides the library's.
-struct Done<'a> {
-    options: &'a Solve,
-    loaded: &'a Loaded,
-    rhs: &'a RightHandSide,
+pub struct Done<'a> {
+    pub options: &'a Solve,
+    pub loaded: &'a Loaded,
+    pub rhs: &'a RightHandSide,
     /// Seconds of reading, and of everything.
-    read: f64,
-    total: f64,
+    pub read: f64,
+    pub total: f64,
 }
 
 impl Done<'_> {
@@ -207,18 +221,22 @@ impl Done<'_> {
                 all = false;
             }
         };
-        if let Some(path) = &options.x {
-            keep(io::write_vector(path, x).map_err(Failure::from));
+        let standard = |path: &Option<PathBuf>| path.as_deref().is_some_and(is_standard);
+        match &options.x {
+            Some(path) if is_standard(path) => keep(print_vector(x)),
+            Some(path) => keep(io::write_vector(path, x).map_err(Failure::from)),
+            None => {}
         }
         if let Some(path) = &options.plot {
-            let title = format!("{} with {}", report.solver, report.preconditioner);
-            keep(plot::residuals(path, title, &report.history, options.rtol));
+            keep(plot::residuals(path, &self.loaded.name, report, options.rtol));
         }
         if let Some(path) = &options.json {
             keep(self.json(report).and_then(|value| write_json(path, &value)));
         }
-        if options.json.as_deref() != Some(Path::new("-")) {
-            keep(print(&self.text(report)));
+        match (standard(&options.json), standard(&options.x)) {
+            (true, _) => {}
+            (false, true) => keep(print_aside(&solve_report::text(self, report))),
+            (false, false) => keep(print(&solve_report::text(self, report))),
         }
         all
     }
@@ -241,86 +259,4 @@ impl Done<'_> {
         value["seconds"]["total"] = json!(self.total);
         Ok(value)
     }
-
-    fn text(&self, r: &Report) -> String {
-        let Done { loaded, rhs, read, total, .. } = *self;
-        let mut text = format!("{}\n", loaded.name);
-        let mut line = |label: &str, value: String| {
-            writeln!(text, "  {label:18}{value}").expect("writing to a string");
-        };
-        let a = &loaded.matrix;
-        line("matrix", format!("{} rows, {} entries", count(a.nrows()), count(a.nnz())));
-        line("right-hand side", rhs.origin.clone());
-        if let Some(warning) = rhs.warning {
-            line("warning", warning.into());
-        }
-        line("method", format!("{} with {}, {}", r.solver, r.preconditioner, threads(&r.team)));
-        line("because", r.choice.clone());
-        if !r.ordering.is_empty() {
-            line("ordering", r.ordering.clone());
-        }
-        line("layout", r.layout.clone());
-        if let Some([down, up]) = &r.schedule {
-            line("sweeps", format!("down {down}"));
-            line("", format!("up {up}"));
-        }
-        if let Some(share) = short_of_cores(&r.team) {
-            line("cores", share);
-        }
-        for step in &r.recovery {
-            line("recovery", format!("{}; {}", step.failed, step.action));
-        }
-        if r.shift > 0.0 {
-            line("shift", format!("{:.2e} of the diagonal's size", r.shift));
-        }
-        line("outcome", r.outcome.name().replace('_', " "));
-        line("iterations", count(r.iterations));
-        let backward = r.backward_error.map_or(String::new(), |e| format!(", backward error {e:.2e}"));
-        line("residual", format!("{:.3e} relative, recomputed{backward}", r.relative_residual));
-        if r.preconditioner_bytes > 0 {
-            let (nnz, size) = (count(r.preconditioner_nnz), bytes(r.preconditioner_bytes as u64));
-            line("preconditioner", format!("{nnz} entries, {size}"));
-        }
-        line(
-            "memory",
-            format!(
-                "{} besides A, b and x; {} predicted",
-                bytes(r.bytes as u64),
-                bytes(r.predicted_bytes as u64)
-            ),
-        );
-        let s = r.seconds;
-        let (analyze, factor, solve) = (s.analyze, s.factor, s.solve);
-        line(
-            "seconds",
-            format!(
-                "read {read:.3}, analyze {analyze:.3}, factor {factor:.3}, solve {solve:.3}, total {total:.3}"
-            ),
-        );
-        text
-    }
-}
-
-/// How many threads there are, and why not as many as were requested.
-fn threads(team: &TeamStatistics) -> String {
-    let started = match team.started {
-        1 => "1 thread".into(),
-        started => format!("{started} threads"),
-    };
-    match team.limit {
-        Some(limit) => format!("{started} of {} requested ({limit})", count(team.requested)),
-        None => started,
-    }
-}
-
-/// What part of the operations had fewer threads than the team has, where that is worth a line.
-fn short_of_cores(team: &TeamStatistics) -> Option<String> {
-    let share = team.operations_with_fewer as f64 / team.operations.max(1) as f64;
-    (share >= 0.01).then(|| {
-        let least = team.least_members;
-        format!(
-            "{:.0} % of the operations ran on fewer threads, at least {least}, beside other programs",
-            100.0 * share
-        )
-    })
 }

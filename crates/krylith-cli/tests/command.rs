@@ -76,7 +76,7 @@ fn info_for_people() {
         "symmetric in pattern, not in values",
         "all positive",
         "lower 13,",
-        "5 x 5 x 5, Star-7P, 1 unknown a point, 13 levels",
+        "5 x 5 x 5, Star-7P, 1 unknown per point, 13 levels",
         "memory plan",
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
@@ -324,7 +324,7 @@ fn solve_ends_with_the_status_of_its_outcome() {
     fails(&["solve", "gen:poisson2d:9", "--solver", "sor"], "unknown solver `sor`; known: auto, cg");
     fails(&["solve", "gen:poisson2d:9", "--precond", "amg"], "unknown preconditioner `amg`");
     fails(&["solve", "gen:poisson2d:9", "--rtol", "-1"], "from 0 on");
-    fails(&["solve", "gen:poisson2d:9", "-x", "x.txt"], ".npy");
+    fails(&["solve", "gen:poisson2d:9", "-x", "x.xyz"], ".npy");
 }
 
 /// Byte for byte the same answer, whatever the threads and the plan.

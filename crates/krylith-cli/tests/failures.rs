@@ -65,7 +65,7 @@ fn memory_with_auto() {
 fn bad_pivots_without_recovery() {
     let ic0 = ["solve", "gen:elasticity2d:20", "--precond", "ic0", "--solver", "cg"];
     let without = [&ic0[..], &["--recovery", "off"]].concat();
-    fails(&without, &["--precond ic0: bad pivot -", "(counted from 0); leave out --recovery off"]);
+    fails(&without, &["--precond ic0: bad pivot -", "(counted from 1); leave out --recovery off"]);
     let report = json(2, &without);
     assert_eq!(report["outcome"], "setup_failed");
     assert!(report["row"].as_u64().is_some() && report["value"].as_f64().unwrap() < 0.0);
@@ -75,13 +75,35 @@ fn bad_pivots_without_recovery() {
     let jacobi = ["solve", &swap, "--precond", "jacobi"];
     fails(
         &[&jacobi[..], &["--recovery", "off"]].concat(),
-        &["row 0 (counted from 0) has no diagonal entry; leave out --recovery off: the largest entry"],
+        &["row 1 (counted from 1) has no diagonal entry; leave out --recovery off: the largest entry"],
     );
     ends(0, &jacobi);
     let ict = ["solve", &swap, "--precond", "ict(0)"];
     let message = ends(2, &[&ict[..], &["--recovery", "off"]].concat());
     assert!(message.contains("the diagonal alone is then the preconditioner"), "{message}");
     assert_eq!(json(0, &ict)["preconditioner"], "jacobi");
+}
+
+/// People count rows from 1, programs from 0.
+#[test]
+fn rows_are_counted_from_one_for_people() {
+    let folder = Folder::new();
+    let a = folder.write("a.mtx", &format!("{GENERAL}2 2 3\n1 1 1\n2 1 1\n2 2 -1\n"));
+    let zero = folder.write("z.mtx", &format!("{GENERAL}2 2 3\n1 1 1\n2 1 1\n2 2 0\n"));
+    let ilu0 = ["solve", &zero, "--precond", "ilu0", "--recovery", "off", "--matching", "off"];
+    fails(&ilu0, &["bad pivot 0.000e0 in row 2 (counted from 1)"]);
+    let report = json(2, &ilu0);
+    assert_eq!((&report["row"], &report["error"]), (&1.into(), &"bad pivot 0e0 in row 1".into()));
+    let nan = folder.path("nan.petsc");
+    let numbers = [1_211_214i32, 2];
+    let values = [1.0, f64::NAN];
+    let bytes =
+        numbers.iter().flat_map(|n| n.to_be_bytes()).chain(values.iter().flat_map(|v| v.to_be_bytes()));
+    std::fs::write(&nan, Vec::from_iter(bytes)).unwrap();
+    fails(&["solve", &a, "-b", &nan], &["b has NaN in row 2 (counted from 1)"]);
+    assert!(
+        json(2, &["solve", &a, "-b", &nan])["error"].as_str().unwrap().contains("row 1 (counted from 0)")
+    );
 }
 
 #[test]

@@ -19,7 +19,9 @@ fn a_plan_is_explained_and_nothing_is_factored() {
         "cg with ic0",
         "because           the matrix is symmetric with a positive diagonal",
         "layout            grid: structured: 20 x 20 x 20",
-        "after a bad pivot: the diagonal is shifted",
+        "fallbacks         bad pivot: shift the diagonal, by as little as works",
+        "                  bad pivot again, no diagonal entry: take the diagonal alone",
+        "                  indefinite A, indefinite preconditioner, infinity or NaN, divergence: minres with no preconditioner",
         "Nothing was factored",
     ] {
         assert!(text.contains(words), "{words} in {text}");
@@ -29,6 +31,23 @@ fn a_plan_is_explained_and_nothing_is_factored() {
         text.contains("not taken         grid: ") && text.contains("not taken         blocks: "),
         "{text}"
     );
+}
+
+/// A fallback fits into a line, whatever it follows.
+#[test]
+fn fallbacks_are_short_lines() {
+    for options in
+        [&["gen:convection3d:9"][..], &["gen:poisson2d:60", "--precond", "ic(3)", "--precision", "f32"]]
+    {
+        let (status, text, _) = run(&[&["solve", "--explain"], options].concat());
+        assert_eq!(status, 0);
+        let start = text.find("  fallbacks").unwrap();
+        let lines: Vec<&str> = text[start..].lines().take_while(|line| line.starts_with("  ")).collect();
+        assert!(lines.len() > 2, "{text}");
+        for line in lines {
+            assert!(line.len() < 120 && line.contains(": ") && !line.contains(" or an "), "{line}");
+        }
+    }
 }
 
 #[test]

@@ -1,12 +1,37 @@
 //! What the tests of the command share.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use std::process::{Command, Output};
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
 
 pub const GENERAL: &str = "%%MatrixMarket matrix coordinate real general\n";
 
 pub fn krylith(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_krylith")).args(arguments).output().unwrap()
+}
+
+/// A run with this on its standard input.
+pub fn fed(arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_krylith"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // Whoever refuses the input does not read it.
+    let _ = stdin.write_all(input);
+    drop(stdin);
+    child.wait_with_output().unwrap()
+}
+
+/// What a run that ends with this status prints.
+pub fn text(status: i32, arguments: &[&str]) -> String {
+    let output = krylith(arguments);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {error}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 /// The message of a run that ends with this status.

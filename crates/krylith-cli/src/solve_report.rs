@@ -1,0 +1,184 @@
+//! The report of a solve for people: what was reached, how, and what there is to know about it.
+//!
+//! The first line says how the solve ended. Warnings, recovery steps and the shift are always told; how the work was arranged is told
+//! with `--verbose`. Rows are counted from 1 here, as in Matrix Market files; the library and JSON count from 0.
+
+use crate::report::{bytes, count, counted};
+use crate::solve::Done;
+use krylith::report::Recovery;
+use krylith::space::TeamStatistics;
+use krylith::{Outcome, Report};
+use std::fmt::Write;
+
+/// The whole report.
+pub fn text(done: &Done, r: &Report) -> String {
+    let mut text = format!("{}\n", headline(r));
+    let mut line = |label: &str, value: String| {
+        writeln!(text, "  {label:18}{value}").expect("writing to a string");
+    };
+    if let Some(meaning) = meaning(r.outcome) {
+        line("outcome", meaning.into());
+    }
+    line("method", format!("{} with {}, {}", r.solver, r.preconditioner, threads(&r.team)));
+    line("because", because(r).into());
+    let a = &done.loaded.matrix;
+    let entries = if a.nnz() == 1 { "1 entry".into() } else { format!("{} entries", count(a.nnz())) };
+    line("matrix", format!("{}, {}, {entries}", done.loaded.name, counted(a.nrows(), "row")));
+    line("right-hand side", done.rhs.origin.clone());
+    if let Some(warning) = done.rhs.warning {
+        line("warning", warning.into());
+    }
+    for step in &r.recovery {
+        line("recovery", format!("{}; {}", failed(step), step.action));
+    }
+    if r.shift > 0.0 {
+        line("shift", format!("{:.2e} of the diagonal's size", r.shift));
+    }
+    if done.options.verbose {
+        details(r, done.options.rtol, &mut line);
+    }
+    let (held, predicted) = (bytes(r.bytes as u64), bytes(r.predicted_bytes as u64));
+    line("memory", format!("{held} besides A, b and x; {predicted} predicted"));
+    line("seconds", seconds(done, r));
+    text
+}
+
+/// How it ended: `converged in 34 iterations, relative residual 9.1e-9 (recomputed)`.
+fn headline(r: &Report) -> String {
+    let iterations = counted(r.iterations, "iteration");
+    let ended = match r.outcome {
+        Outcome::Converged => format!("converged in {iterations}"),
+        Outcome::Interrupted => format!("interrupted after {iterations}"),
+        other => format!("not converged ({}) after {iterations}", other.name().replace('_', " ")),
+    };
+    format!("{ended}, relative residual {:.1e} (recomputed)", r.relative_residual)
+}
+
+/// What an outcome means, where the first line leaves a question.
+fn meaning(outcome: Outcome) -> Option<&'static str> {
+    match outcome {
+        Outcome::Converged => None,
+        Outcome::MaxIterations => Some("the limit of --max-iterations is reached"),
+        Outcome::AttainableAccuracy => {
+            Some("x is as good as the arithmetic allows; the tolerance asks for more")
+        }
+        Outcome::Singular => Some("A is singular or nearly so, and b is not in its range"),
+        Outcome::Diverged => Some("the residual grew without bound"),
+        Outcome::Breakdown => Some("the method cannot go on"),
+        Outcome::IndefiniteOperator => Some("A is not positive definite, as the method needs it"),
+        Outcome::IndefinitePreconditioner => {
+            Some("the preconditioner is not positive definite, as the method needs it")
+        }
+        Outcome::NotFinite => Some("an infinite number or NaN came up in the first iteration"),
+        Outcome::Interrupted => Some("x is the best answer so far"),
+        _ => None,
+    }
+}
+
+/// Why the method was chosen, without its name where that stands in the line above.
+fn because(r: &Report) -> &str {
+    let name = format!("{} with {}: ", r.solver, r.preconditioner);
+    r.choice.strip_prefix(&name).unwrap_or(&r.choice)
+}
+
+/// How the work was arranged.
+fn details(r: &Report, rtol: f64, line: &mut impl FnMut(&str, String)) {
+    let backward = r.backward_error.map_or(String::new(), |e| format!(", backward error {e:.2e}"));
+    line("residual", format!("{:.3e} relative, {rtol:e} asked for{backward}", r.relative_residual));
+    if !r.ordering.is_empty() {
+        line("ordering", r.ordering.clone());
+    }
+    line("layout", r.layout.clone());
+    if let Some([down, up]) = &r.schedule {
+        line("sweeps", format!("down {down}"));
+        line("", format!("up {up}"));
+    }
+    if let Some(share) = short_of_cores(&r.team) {
+        line("cores", share);
+    }
+    if r.preconditioner_bytes > 0 {
+        let (nnz, size) = (count(r.preconditioner_nnz), bytes(r.preconditioner_bytes as u64));
+        line("preconditioner", format!("{nnz} entries, {size}"));
+    }
+}
+
+fn seconds(done: &Done, r: &Report) -> String {
+    let (read, total) = (done.read, done.total);
+    let (analyze, factor, solve) = (r.seconds.analyze, r.seconds.factor, r.seconds.solve);
+    format!("read {read:.3}, analyze {analyze:.3}, factor {factor:.3}, solve {solve:.3}, total {total:.3}")
+}
+
+/// What failed before a recovery step, with its row counted from 1 and its value in four digits.
+fn failed(step: &Recovery) -> String {
+    let words = match step.value {
+        None => step.failed.clone(),
+        Some(value) => step.failed.replacen(&format!("pivot {value:e} "), &format!("pivot {value:.3e} "), 1),
+    };
+    match step.row {
+        None => words,
+        Some(row) => from_one(&words, row),
+    }
+}
+
+/// The library's words on a row, which count from 0, with the row counted from 1. Where they do not name it, it is added.
+fn from_one(words: &str, row: usize) -> String {
+    let name = format!("row {row}");
+    let whole = |at: &usize| {
+        let letter_before = words[..*at].ends_with(|c: char| c.is_alphanumeric());
+        let digit_behind = words[at + name.len()..].starts_with(|c: char| c.is_ascii_digit());
+        !letter_before && !digit_behind
+    };
+    match words.match_indices(&name).map(|(at, _)| at).find(whole) {
+        Some(at) => {
+            let (before, behind) = (&words[..at], &words[at + name.len()..]);
+            format!("{before}row {} (counted from 1){behind}", row + 1)
+        }
+        None => format!("{words}, in row {} (counted from 1)", row + 1),
+    }
+}
+
+/// How many threads there are, and why not as many as were requested.
+fn threads(team: &TeamStatistics) -> String {
+    let started = counted(team.started, "thread");
+    match team.limit {
+        Some(limit) => format!("{started} of {} requested ({limit})", count(team.requested)),
+        None => started,
+    }
+}
+
+/// What part of the operations had fewer threads than the team has, where that is worth a line.
+fn short_of_cores(team: &TeamStatistics) -> Option<String> {
+    let share = team.operations_with_fewer as f64 / team.operations.max(1) as f64;
+    (share >= 0.01).then(|| {
+        let least = team.least_members;
+        format!(
+            "{:.0} % of the operations ran on fewer threads, at least {least}, beside other programs",
+            100.0 * share
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_for_people() {
+        let told = |words, row| from_one(words, row);
+        assert_eq!(
+            told("ic0: bad pivot -1e0 in row 40", 40),
+            "ic0: bad pivot -1e0 in row 41 (counted from 1)"
+        );
+        assert_eq!(
+            told("ilut(1,1e-1): bad pivot 1e-1 in row 1", 1),
+            "ilut(1,1e-1): bad pivot 1e-1 in row 2 (counted from 1)"
+        );
+        assert_eq!(
+            told("row 4: no scaling within the range of f64", 4),
+            "row 5 (counted from 1): no scaling within the range of f64"
+        );
+        // Neither part of another number nor of another word.
+        assert_eq!(told("row 40 and row 4 of 9", 4), "row 40 and row 5 (counted from 1) of 9");
+        assert_eq!(told("arrow 4", 4), "arrow 4, in row 5 (counted from 1)");
+    }
+}

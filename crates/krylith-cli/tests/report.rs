@@ -1,0 +1,121 @@
+//! What `krylith solve` tells people: what matters first, details on request, nothing hidden that has to be known.
+
+mod common;
+
+use common::{Folder, GENERAL, json, text};
+
+const DETAILS: [&str; 5] = ["  residual ", "  layout ", "  sweeps ", "  preconditioner ", "  ordering "];
+
+/// The value behind a label; lines are aligned.
+fn value<'a>(text: &'a str, label: &str) -> &'a str {
+    let start = format!("  {label:18}");
+    let line = text.lines().find(|line| line.starts_with(&start));
+    line.unwrap_or_else(|| panic!("no {label} in {text}")).strip_prefix(&start).unwrap()
+}
+
+#[test]
+fn the_outcome_comes_first() {
+    let arguments = ["solve", "gen:poisson3d:12", "--threads", "2"];
+    let (text, report) = (text(0, &arguments), json(0, &arguments));
+    let residual = report["relative_residual"].as_f64().unwrap();
+    let first = format!(
+        "converged in {} iterations, relative residual {residual:.1e} (recomputed)",
+        report["iterations"]
+    );
+    assert_eq!(text.lines().next(), Some(first.as_str()));
+    assert_eq!(value(&text, "method"), "cg with ic0, 2 threads");
+    assert_eq!(value(&text, "because"), "the matrix is symmetric with a positive diagonal");
+    assert_eq!(value(&text, "matrix"), "gen:poisson3d:12, 1,728 rows, 11,232 entries");
+    let labels: Vec<&str> = text.lines().skip(1).map(|line| line[2..20].trim()).collect();
+    assert_eq!(labels, ["method", "because", "matrix", "right-hand side", "memory", "seconds"]);
+}
+
+#[test]
+fn details_are_told_on_request() {
+    let arguments = ["solve", "gen:poisson3d:12", "--threads", "2", "--reorder", "rcm"];
+    let short = text(0, &arguments);
+    for flag in ["--verbose", "-v"] {
+        let long = text(0, &[&arguments[..], &[flag]].concat());
+        for detail in DETAILS {
+            assert!(!short.contains(detail) && long.contains(detail), "{detail}: {short}{long}");
+        }
+        assert!(value(&long, "residual").contains(" relative, 1e-8 asked for, backward error "), "{long}");
+    }
+}
+
+#[test]
+fn failures_say_what_they_mean() {
+    let stopped = text(3, &["solve", "gen:poisson2d:20", "--max-iterations", "1"]);
+    assert!(
+        stopped.starts_with("not converged (max iterations) after 1 iteration, relative residual "),
+        "{stopped}"
+    );
+    assert_eq!(value(&stopped, "outcome"), "the limit of --max-iterations is reached");
+    let accurate = text(3, &["solve", "gen:poisson2d:20", "--rtol", "1e-30"]);
+    assert!(accurate.starts_with("not converged (attainable accuracy) after "), "{accurate}");
+    assert!(value(&accurate, "outcome").contains("as good as the arithmetic allows"), "{accurate}");
+}
+
+/// Rows are counted from 1 for people and from 0 for programs; neither the steps nor the shift is hidden.
+#[test]
+fn recovery_and_shift_are_always_told() {
+    let arguments = ["solve", "gen:elasticity2d:20", "--precond", "ic0", "--solver", "cg"];
+    let (text, report) = (text(0, &arguments), json(0, &arguments));
+    let step = &report["recovery"][0];
+    let row = step["row"].as_u64().unwrap();
+    assert!(step["failed"].as_str().unwrap().ends_with(&format!("in row {row}")), "{step}");
+    let told = value(&text, "recovery");
+    assert!(
+        told.starts_with(&format!("ic0: bad pivot {:.3e} in row ", step["value"].as_f64().unwrap())),
+        "{told}"
+    );
+    assert!(
+        told.contains(&format!("in row {} (counted from 1); the diagonal is shifted by", row + 1)),
+        "{told}"
+    );
+    assert!(value(&text, "shift").ends_with("of the diagonal's size"), "{text}");
+    let steps = text.lines().filter(|line| line.starts_with("  recovery ")).count();
+    assert_eq!(steps, report["recovery"].as_array().unwrap().len());
+}
+
+#[test]
+fn one_of_a_kind() {
+    let folder = Folder::new();
+    let a = folder.write("a.mtx", &format!("{GENERAL}1 1 1\n1 1 2\n"));
+    let text = text(0, &["solve", &a, "--threads", "1"]);
+    assert!(text.starts_with("converged in 1 iteration, "), "{text}");
+    assert!(value(&text, "method").ends_with(", 1 thread"), "{text}");
+    assert!(value(&text, "matrix").ends_with("a.mtx, 1 row, 1 entry"), "{text}");
+}
+
+/// A picture says of which matrix it is.
+#[test]
+fn plots_are_titled_with_the_matrix() {
+    let folder = Folder::new();
+    let (a, plot) = (folder.path("a.mtx"), folder.path("r.svg"));
+    for (matrix, title) in
+        [("gen:poisson3d:9", "gen:poisson3d:9: cg with ic0, "), (a.as_str(), "a.mtx: cg with ic0, ")]
+    {
+        text(0, &["gen", "poisson3d", "--n", "9", "-o", &a]);
+        let iterations = json(0, &["solve", matrix, "--plot", &plot])["iterations"].to_string();
+        let picture = std::fs::read_to_string(&plot).unwrap();
+        assert!(picture.contains(&format!("{title}{iterations} iterations")), "{title}");
+    }
+}
+
+/// One flag for the layout; the old one means what it meant.
+#[test]
+fn layouts() {
+    let layout = |options: &[&str]| {
+        let report = json(0, &[&["solve", "gen:poisson3d:32", "--threads", "2"], options].concat());
+        report["layout"].as_str().unwrap().to_owned()
+    };
+    let (auto, slices, rows) = (layout(&[]), layout(&["--layout", "slices"]), layout(&["--layout", "rows"]));
+    assert!(auto.starts_with("structured: 32 x 32 x 32 grid, Star-7P, 1 unknown per point"), "{auto}");
+    assert!(!slices.contains("structured") && slices != rows, "{slices}; {rows}");
+    assert_eq!(layout(&["--layout", "auto"]), auto);
+    assert_eq!(layout(&["--structured", "off"]), slices);
+    assert_eq!(layout(&["--structured", "auto"]), auto);
+    assert_eq!(layout(&["--structured", "off", "--layout", "rows"]), rows);
+    assert_eq!(layout(&["--structured", "auto", "--layout", "slices"]), slices);
+}
