@@ -2,7 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use krylith::io::ReadOptions;
-use krylith::solver::{Method, PrecondSpec, preconditioners};
+use krylith::solver::{Method, Parameter, PrecondSpec, preconditioners};
 use krylith::transform::Ordering;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,8 @@ Examples:
   krylith spy jump.mtx.zst -o jump.png       a picture of its entries
   krylith convert jump.mtx.zst jump.npz      for SciPy
 
-Exit status: 0 done (solve: converged), 2 wrong usage or input, 3 not converged (the answer is still written),
+Exit status: 0 done (solve: converged), 2 wrong usage or input, an output that cannot be written, or a solve
+that failed with an error, 3 not converged (the answer is still written),
 130 interrupted (the best answer so far is written).";
 
 /// Solve sparse linear systems; generate, inspect, draw and convert sparse matrices.
@@ -67,7 +68,7 @@ pub struct Solve {
     #[arg(long, default_value = "ones", conflicts_with = "b")]
     pub rhs: Rhs,
 
-    /// auto, cg, bicgstab, gmres, fgmres or minres
+    /// Krylov method: auto, cg, bicgstab, gmres, fgmres or minres
     #[arg(long, default_value = "auto")]
     pub solver: Method,
 
@@ -99,11 +100,11 @@ pub struct Solve {
     #[arg(long, short)]
     pub verbose: bool,
 
-    /// See RTOL
+    /// Absolute tolerance, see --rtol
     #[arg(long, default_value = "0", value_parser = tolerance, allow_negative_numbers = true, help_heading = DETAILS)]
     pub atol: f64,
 
-    /// Iterations at most
+    /// Maximum number of iterations
     #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = DETAILS)]
     pub max_iterations: usize,
 
@@ -111,7 +112,7 @@ pub struct Solve {
     #[arg(long, value_name = "M", default_value = "30", help_heading = DETAILS)]
     pub restart: NonZeroUsize,
 
-    /// Order of rows and columns: natural, rcm, amd, nd or colour; x comes back in the order of A
+    /// Order of rows and columns: natural, rcm, amd, colour, or nd (needs a build with the feature metis); x comes back in the order of A
     #[arg(long, value_name = "R", default_value = "natural", help_heading = DETAILS)]
     pub reorder: Ordering,
 
@@ -119,7 +120,7 @@ pub struct Solve {
     #[arg(long, default_value = "auto", help_heading = DETAILS)]
     pub matching: Matching,
 
-    /// After a bad pivot: shift the diagonal, and if that does not help take the diagonal alone; or end
+    /// What to do after a bad pivot. on: shift the diagonal, and if no shift works use the diagonal alone; off: stop with an error
     #[arg(long, default_value = "on", help_heading = DETAILS)]
     pub recovery: Switch,
 
@@ -157,21 +158,22 @@ fn long_list() -> String {
     let all = preconditioners();
     let widest = all.iter().map(|info| info.usage().len()).max().unwrap_or(0);
     // Numbers of one name and one meaning, and whose they are.
-    let mut numbers: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+    let mut numbers: Vec<(&Parameter, Vec<&str>)> = Vec::new();
     for info in all {
         text += &format!("  {:widest$}  {}\n", info.usage(), info.description);
         for parameter in info.parameters {
-            let same = numbers.iter_mut().find(|n| (n.0, n.1) == (parameter.name, parameter.meaning));
-            match same {
-                Some((.., of)) => of.push(info.name),
-                None => numbers.push((parameter.name, parameter.meaning, vec![info.name])),
+            let same = |known: &Parameter| (known.name, known.meaning) == (parameter.name, parameter.meaning);
+            match numbers.iter_mut().find(|(known, _)| same(known)) {
+                Some((_, of)) => of.push(info.name),
+                None => numbers.push((parameter, vec![info.name])),
             }
         }
     }
     text += "where\n";
-    let widest = numbers.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
-    for (name, meaning, of) in numbers {
-        text += &format!("  {name:widest$}  of {}: {meaning}\n", of.join(", "));
+    let widest = numbers.iter().map(|(known, _)| known.name.len()).max().unwrap_or(0);
+    for (known, of) in numbers {
+        let (name, meaning, range) = (known.name, known.meaning, known.range());
+        text += &format!("  {name:widest$}  of {}: {meaning}; {range}\n", of.join(", "));
     }
     text + "Upper and lower case are the same; ic2 means ic(2), ilu means ilu0."
 }
@@ -353,7 +355,7 @@ impl Input {
 
 #[derive(Args)]
 pub struct Limits {
-    /// Most memory that a generated matrix or a factor with fill may take, in GB; what the machine has free if not given
+    /// Memory limit in GB: for a generated matrix, and for everything a solve allocates besides A, b and x; what the machine has free if not given
     #[arg(long, value_name = "GB", value_parser = gigabytes, help_heading = LIMITS)]
     pub max_memory: Option<f64>,
 }

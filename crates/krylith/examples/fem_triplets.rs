@@ -15,7 +15,8 @@ fn corners(i: usize, j: usize) -> [usize; 4] {
     [node(i, j), node(i + 1, j), node(i + 1, j + 1), node(i, j + 1)]
 }
 
-/// Entry (a, b) of the matrices of one square of side h: mass times h², stiffness of −∇² without a factor.
+/// Entry (a, b) of the element matrices of a square of side h: the mass divided by h², and the stiffness of −∇², which does not depend on
+/// h.
 fn element(a: usize, b: usize) -> (f64, f64) {
     // How far apart the corners are: the same, along a side, across.
     match (4 + a - b) % 4 {
@@ -25,7 +26,7 @@ fn element(a: usize, b: usize) -> (f64, f64) {
     }
 }
 
-/// Adds the matrix and the right-hand side of a step from `u`.
+/// Assembles the matrix and the right-hand side of a step from `u`.
 fn assemble(u: &[f64], builder: &mut TripletBuilder<f64>, b: &mut [f64]) {
     let h2 = 1.0 / (N * N) as f64;
     builder.clear();

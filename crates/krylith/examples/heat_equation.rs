@@ -1,6 +1,6 @@
 //! The heat equation ∂u/∂t = div(k grad u) in a box whose conductivity varies: implicit Euler on a grid that the solver finds.
 //!
-//! Cells of width h, u constant in each. The flow between two cells is that of two resistances in a row, with the harmonic mean of
+//! Cells of width h, u constant in each. The flow between two cells is that of two resistances in series, with the harmonic mean of
 //! their conductivities; the floor is kept at 0, the other walls let nothing through. A step solves
 //!
 //!   (I / dt + K) u_new = u_old / dt

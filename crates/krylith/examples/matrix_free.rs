@@ -1,6 +1,6 @@
 //! An operator that is never a matrix, and borrows its mesh.
 //!
-//! A = −Δ + c u vᵀ has a dense part of rank one; −Δ alone is sparse, and its incomplete factor is a good preconditioner.
+//! A = −Δ + u vᵀ has a dense part of rank one; −Δ alone is sparse, and its incomplete factor is a good preconditioner.
 
 use krylith::gallery::Problem;
 use krylith::operator::FnOperator;

@@ -1,8 +1,9 @@
 //! A stopping test of one's own, which counts as convergence.
 //!
-//! In a Newton iteration the linear systems need not be solved to a fixed tolerance: a tenth of the nonlinear residual is enough in the
-//! beginning, and the square of it later (Eisenstat & Walker 1996, doi:10.1137/0917003). The test sees the residual of the
-//! recurrence at every iteration. When it says that this is enough, it is asked again with the residual recomputed from A, x and b.
+//! In a Newton iteration the linear systems need not be solved to a fixed tolerance: the linear residual need only fall to η‖F‖ with
+//! η = min(0.1, ‖F‖/‖F₀‖), which keeps quadratic convergence (Eisenstat & Walker 1996, doi:10.1137/0917003). The test sees the
+//! residual of the recurrence at every iteration. When it says that this is enough, it is asked again with the residual recomputed
+//! from A, x and b.
 
 use krylith::Solver;
 use krylith::gallery::Problem;

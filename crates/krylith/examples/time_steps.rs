@@ -1,7 +1,8 @@
 //! The heat equation ∂u/∂t = κ(t) Δu in implicit steps: one pattern, new values in every step.
 //!
 //! Analysis and workspace are made once; every step refactors in place and starts from the last answer. A step that forgets to
-//! refactor is refused: the factor knows which values it was made from. Where an old factor is good enough, that is said once.
+//! refactor is refused: the factor knows which values it was made from. `allow_stale_factor(true)` permits an old factor
+//! where it is good enough.
 
 use krylith::gallery::Problem;
 use krylith::{Csr, SolveError, Solver};
@@ -45,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let heat: f64 = u.iter().sum();
     let hottest = u.iter().copied().fold(0.0, f64::max);
     println!("20 steps, {total} iterations in all; heat left {heat:.4}, hottest point {hottest:.4}");
-    // The same steps with the factor of the first: more iterations, the same answers.
+    // One more step with the factor of the step before: perhaps more iterations, the same tolerance.
     let kept = solver.allow_stale_factor(true).prepare(&a)?;
     step_matrix(&laplacian, 1.5, &mut a);
     let mut v = vec![0.0; n];

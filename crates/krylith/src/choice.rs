@@ -64,12 +64,12 @@ impl Method {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Layout {
-    /// On the grid that the matrix is of, if it is; otherwise as `Slices`.
+    /// On a structured grid if the matrix has one, otherwise as `Slices`.
     #[default]
     Auto,
-    /// By wavefront in slices of eight where an incomplete factor gains from it, as given otherwise.
+    /// No grid: in dense blocks where the matrix has them, else in slices of eight rows by wavefront where that is faster, else by rows.
     Slices,
-    /// As given.
+    /// Row by row in the given order: no grid, no slices, and blocks only for a block preconditioner.
     Rows,
 }
 

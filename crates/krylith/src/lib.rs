@@ -8,7 +8,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Modules stand in the order in which data passes through them:
+//! The modules, roughly in the order in which data passes through them:
 //!
 //! * [`matrix`]: sparse matrices by rows, checked once and then relied on;
 //! * [`io`]: Matrix Market, SciPy `.npz`, PETSc binary;
@@ -18,6 +18,7 @@
 //! * [`precond`]: Jacobi and incomplete factors;
 //! * [`block`]: matrices of small dense blocks, and the same preconditioners for them;
 //! * [`structured`]: matrices of structured grids, found in others or made by hand, without index arrays;
+//! * [`sliced`]: rows in slices of eight, by wavefront;
 //! * [`space`], [`operator`], [`krylov`]: Krylov methods, written once for every place where vectors may live;
 //! * [`stop`], [`observe`]: when an iteration ends, and who watches it;
 //! * [`plan`]: what will be done about a system, and why;

@@ -123,7 +123,7 @@ static PROBLEMS: [ProblemInfo; 17] = [
     ProblemInfo {
         name: "jump3d",
         description: "anisotropic diffusion with random jumps, 7-point, symmetric positive definite",
-        formula: "k = exp(2 N(0,1)) a cell, faces a 2 k k'/(k+k'), a = (1, 1, 0.01), Dirichlet 2 a k",
+        formula: "k = exp(2 N(0,1)) per cell, faces a 2 k k'/(k+k'), a = (1, 1, 0.01), Dirichlet 2 a k",
         default_size: &[100, 100, 100],
         generate: diffusion::jump3d,
         ..PLAIN
@@ -183,7 +183,7 @@ static PROBLEMS: [ProblemInfo; 17] = [
     ProblemInfo {
         name: "fem2d",
         description: "Poisson's equation, linear elements on an unstructured Delaunay mesh, M-matrix",
-        formula: "a_ij = -(cot alpha + cot beta)/2; one point a cell, moved by up to 0.4 cells",
+        formula: "a_ij = -(cot alpha + cot beta)/2; one point per cell, moved by up to 0.4 cells",
         default_size: &[1000, 1000],
         nnz: fem::nnz_bound,
         generate: fem::fem2d,
@@ -213,7 +213,7 @@ static PROBLEMS: [ProblemInfo; 17] = [
     ProblemInfo {
         name: "apache",
         description: "a thin, strongly anisotropic structure, 7-point; stands in for apache2",
-        formula: "k = 10^(2 U(0,1)) a cell, faces a 2 k k'/(k+k'), a = (1, 0.1, 100), Dirichlet 2 a k",
+        formula: "k = 10^(2 U(0,1)) per cell, faces a 2 k k'/(k+k'), a = (1, 0.1, 100), Dirichlet 2 a k",
         default_size: &[301, 297, 8],
         generate: diffusion::apache,
         ..PLAIN

@@ -9,7 +9,7 @@ use crate::scalar::Scalar;
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// A sparse matrix by rows: a shared [`Pattern`] and one value an entry.
+/// A sparse matrix by rows: a shared [`Pattern`] and one value per entry.
 ///
 /// ```
 /// use krylith::Csr;

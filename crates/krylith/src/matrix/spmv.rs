@@ -4,7 +4,7 @@
 //! set gives the same bits. Rows are divided by their entries, at
 //! multiples of a chunk of the dot product, so that xᵀ(A x) can be summed on the way.
 //!
-//! Bytes: 12 an entry, 8 a row pointer, and x and y once each: 12 nnz + 24 n.
+//! Bytes: 12 per entry, 8 per row pointer, and x and y once each: 12 nnz + 24 n.
 #![allow(unsafe_code)]
 
 use super::residual::{normal_residual, residual};

@@ -28,7 +28,7 @@ impl<T: Scalar> CsrRef<'_, T> {
     /// Aᵀ. Rows are visited in order, so the rows of the result come out sorted.
     ///
     /// # Panics
-    /// If there is no memory for it: 8 bytes a column, 12 an entry.
+    /// If there is no memory for it: 8 bytes per column, 12 per entry.
     pub fn transpose(&self) -> Csr<T> {
         assemble(self.ncols(), self.nrows(), &Exchanged(*self)).expect("memory for the transpose")
     }

@@ -5,7 +5,7 @@
 //! ([`Solver::with_plan`](crate::Solver::with_plan)). `Prepared` keeps the plan it was made by; a fallback for one right-hand
 //! side does not change it.
 //!
-//! The rule is that of the [module `solver`](crate::solver).
+//! How a plan is chosen is described in the [module `solver`](crate::solver).
 
 mod facts;
 mod fallback;
@@ -44,7 +44,7 @@ pub struct SolvePlan {
     pub preconditioner: PrecondSpec,
     /// Which orders of rows may be taken.
     pub layout: Layout,
-    /// In which numbers factors are stored.
+    /// In which numbers the iteration runs and factors are stored.
     pub precision: Precision,
     /// The order of rows and columns before anything else.
     pub ordering: Ordering,
@@ -69,7 +69,7 @@ pub struct SolvePlan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Considered {
-    /// Its name: `grid`, `blocks`, `slices`, `rows`.
+    /// Its name: `f32`, `grid`, `blocks`, `slices` or `rows`.
     pub layout: String,
     /// Whether it is taken.
     pub taken: bool,

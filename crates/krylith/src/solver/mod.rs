@@ -11,10 +11,11 @@
 //! [`Solver`] has the choices; [`Solver::prepare`] keeps analysis, factor and workspace for many right-hand sides or for
 //! matrices whose values change.
 //!
-//! `auto` is this rule: a matrix that equals its transpose, also in its pattern, and has a positive diagonal gets CG with IC(0), any
-//! other BiCGStab with ILU(0). If CG finds the matrix indefinite or diverges, MINRES goes on without a preconditioner; if BiCGStab breaks down or
-//! diverges, GMRES(30) goes on from its best x, with the diagonal if it was the factor that gave numbers that are not finite. A
-//! fallback lasts for one solve: the next right-hand side begins with the prepared method again.
+//! `auto` follows this rule. A matrix with symmetric values, a symmetric pattern and a positive diagonal gets CG with IC(0). Every other
+//! matrix, also a symmetric one whose diagonal is not positive, gets BiCGStab with ILU(0). If CG finds A or M indefinite, diverges or meets
+//! numbers that are not finite, MINRES goes on without a preconditioner. If BiCGStab breaks down or diverges, GMRES(30) goes on from its
+//! best x; if the factor gave numbers that are not finite, with the diagonal as preconditioner. A method that the caller chose is not
+//! replaced. A fallback lasts for one solve: the next right-hand side begins with the prepared method again.
 //!
 //! A bad pivot, of any factor, is followed by a shift of the diagonal, as small as one can be found quickly, and if none works by
 //! the diagonal alone, in a form that cannot fail ([`Solver::recover`] turns this off). Every such step is in `report.recovery`.

@@ -126,7 +126,7 @@ pub(super) struct Transposed {
 impl<A: LinearOperator<Threads<f64>>> Prepared<A> {
     /// Solves A x = b from the guess in `x`. The answer is judged by the residual recomputed from A, x and b. A matrix with other
     /// values than those factored is refused, unless [`Solver::allow_stale_factor`] says otherwise. Where the solve does not
-    /// converge, `x` is that one of the last iterate, the best one kept, the guess and 0 which has the least residual.
+    /// converge, `x` is whichever of the last iterate, the best iterate kept, the guess and 0 has the smallest residual.
     ///
     /// Several threads may solve with one `Prepared` at the same time: the first has its team of threads, the others one thread
     /// each. Answers have the same bits either way.
@@ -134,7 +134,7 @@ impl<A: LinearOperator<Threads<f64>>> Prepared<A> {
         self.solve_watched(a, b, x, Watch::default())
     }
 
-    /// The same, watched by an observer that may end it.
+    /// Like [`solve`](Self::solve), with an observer that sees every iteration and may end the solve.
     pub fn solve_observed(
         &self,
         a: &A,
@@ -145,8 +145,8 @@ impl<A: LinearOperator<Threads<f64>>> Prepared<A> {
         self.solve_watched(a, b, x, Watch { observer: Some(observer), stop: None })
     }
 
-    /// The same with a criterion of the caller's in the place of the tolerance. It decides by the residual of the recurrence when to
-    /// end, and is asked once more with the recomputed one: only if it then says so too, the outcome is `Converged`.
+    /// Like [`solve`](Self::solve), with the caller's stopping criterion instead of the tolerance. The criterion sees the residual of the
+    /// recurrence; when it is satisfied it is asked again with the recomputed residual, and only then the outcome is `Converged`.
     ///
     /// ```
     /// use krylith::{Solver, gallery::Problem, observe::Iteration};
@@ -169,7 +169,7 @@ impl<A: LinearOperator<Threads<f64>>> Prepared<A> {
         self.solve_watched(a, b, x, Watch { observer: None, stop: Some(stop) })
     }
 
-    /// The same with both.
+    /// Like [`solve`](Self::solve), with both an observer and a criterion.
     pub fn solve_watched(
         &self,
         a: &A,

@@ -75,7 +75,7 @@ impl StencilMatrix {
         offsets.iter().map(|&o| self.layout.grid.places(o)).sum()
     }
 
-    /// One number an offset, if the entries of each are equal and finite; `false` leaves everything as it was.
+    /// One number per offset, if the entries of each are equal and finite; `false` leaves everything as it was.
     fn set_constant(&mut self, space: &Threads<f64>, matrix: &Csr<f64>) -> bool {
         let (layout, stencil) = (&*self.layout, &self.stencil);
         let grid = layout.grid;

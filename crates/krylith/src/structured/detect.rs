@@ -1,4 +1,4 @@
-//! Structured grids inside ordinary matrices: extents, stencil and unknowns a point, from the pattern alone.
+//! Structured grids inside ordinary matrices: extents, stencil and unknowns per point, from the pattern alone.
 //!
 //! A pattern is that of a grid of P = nx ny nz points with d unknowns each, row = d · point + component, if every entry joins points
 //! whose difference is an offset of a small stencil. An offset is always the same distance between row and column, and which
@@ -14,7 +14,7 @@
 //! Choice. The same pattern is many grids: a band is also a thin grid, a grid in three dimensions also a band with long offsets.
 //! The best stores least, points · offsets · d²; then it has most dimensions, then the shortest reach. A tridiagonal matrix
 //! as 2 x m would need 5 offsets, so it is a line; a 5-point star needs 5 as a plane or a line, so it is a plane. A grid in
-//! which two offsets are the same distance is folded and never taken: a band wound up in short lines. More unknowns a point
+//! which two offsets are the same distance is folded and never taken: a band wound up in short lines. More unknowns per point
 //! may store up to a quarter more, if they explain why places are empty: if the pairs of components that occur, points · pairs
 //! summed over the offsets, are a tenth fewer. So elasticity without its zeros keeps its 2 or 3 unknowns, which could as well be
 //! a short axis, and a Box-27P three points thick along x comes out as 3 unknowns.
@@ -59,7 +59,7 @@ pub struct Structure {
     pub grid: Grid,
     /// Offsets that entries have, and the centre.
     pub stencil: Stencil,
-    /// Unknowns a point, 1 to 8: row = `dof` · point + component.
+    /// Unknowns per point, 1 to 8: row = `dof` · point + component.
     pub dof: usize,
     /// Entries of the pattern / places of the stencil inside the grid, each of `dof`² entries.
     pub fullness: f64,

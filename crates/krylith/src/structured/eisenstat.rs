@@ -1,6 +1,6 @@
 //! The sweeps of Eisenstat's trick (`krylov::eisenstat`) on a grid, each fused with the vector updates before it.
 //!
-//! Bytes a point: 152, and 56 for the coefficients of a 7-point star unless they are constant; the usual way takes 168 and 104.
+//! Bytes per point: 152, and 56 for the coefficients of a 7-point star unless they are constant; the usual way takes 168 and 104.
 //! Sums run over the pieces of the layout, in their order, each in eight lanes.
 #![allow(unsafe_code)]
 

@@ -6,7 +6,7 @@
 //!     T = L_l D⁻¹(i + l)
 //!     for each upper offset u    block l + u of row i  −=  T U_u(i + l)
 //!
-//! What falls on no offset of the stencil is dropped or, times ω, subtracted from the diagonal (one unknown a point). Which l + u
+//! What falls on no offset of the stencil is dropped or, times ω, subtracted from the diagonal (one unknown per point). Which l + u
 //! falls where is a list made once from the stencil. L stays undivided: M = (D + L) D⁻¹ (D + U).
 //!
 //! A number in A that is not finite makes a bad pivot of its row; since zeros times it are not finite either, of a row near it as well.
@@ -69,7 +69,7 @@ pub(super) struct EliminationTask<'a, C, E> {
     pub(super) a: Sides<'a, C, E>,
     /// Where A has the lower and the upper offsets of the factor.
     pub(super) of_a: [&'a [Option<usize>]; 2],
-    /// Which points have which offset of the factor, if not all; `len` bytes a step.
+    /// Which points have which offset of the factor, if not all; `len` bytes per step.
     pub(super) present: Option<&'a [u8]>,
     pub(super) below: &'a NeighbourShifts,
     pub(super) steps: &'a Steps,
@@ -305,7 +305,7 @@ impl<L: Lanes, const D: usize> Sizes<L, D> {
     }
 }
 
-/// Shifts the diagonal of the block; what its pivot is measured against: for one unknown a point the size of the row, for several
+/// Shifts the diagonal of the block; what its pivot is measured against: for one unknown per point the size of the row, for several
 /// the largest entry of the block of A. What is not finite in a row makes a pivot that is none.
 #[inline(always)]
 unsafe fn begin<L: Lanes, C: Source, E: Source, const D: usize>(

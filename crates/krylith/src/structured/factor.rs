@@ -2,11 +2,11 @@
 //!
 //! The preconditioners are those of `precond`: IC(0), ILU(0), IC(k) and ILU(k) as a wider stencil, modified and diagonal-only ones,
 //! equal up to rounding. Of a Cholesky factor both triangles are computed, from both of A's; by rows the upper one is not read, so the two
-//! differ for values that are not symmetric. With several unknowns a point the factors are those of `block`, with its inverses of the
+//! differ for values that are not symmetric. With several unknowns per point the factors are those of `block`, with its inverses of the
 //! diagonal's blocks. Where elimination changes the blocks on the diagonal alone (5- and 7-point stars, and always for the diagonal-only
 //! ones), L and U are A's own coefficients and not stored again.
 //!
-//! Bytes of both sweeps: 8 an entry off the diagonal (4 in `f32`), 16 dof² a point for D⁻¹, and 40 a row.
+//! Bytes of both sweeps: 8 per entry off the diagonal (4 in `f32`), 16 dof² per point for D⁻¹, and 40 per row.
 #![allow(unsafe_code)]
 
 use super::eliminate::{self, EliminationTask, FactorWriter, Steps};

@@ -1,6 +1,6 @@
 //! The inverses of the diagonal's blocks, and their bad pivots, for eight points at once.
 //!
-//! One unknown a point: 1 / d, and the rule for scalar pivots of `precond::form`. Several: the inverses of `block::dense`, so that a
+//! One unknown per point: 1 / d, and the rule for scalar pivots of `precond::form`. Several: the inverses of `block::dense`, so that a
 //! factor on a grid is that of the same matrix in blocks. ILU exchanges rows within a block, IC reads the lower triangle of
 //! the block alone, and the same blocks are bad with the same row and pivot.
 //!
@@ -40,7 +40,7 @@ pub(super) unsafe fn finish<L: Lanes, C: Source, E: Source, const D: usize>(
     }
 }
 
-/// One unknown a point.
+/// One unknown per point.
 ///
 /// # Safety
 /// As [`finish`].
@@ -71,7 +71,7 @@ unsafe fn finish_number<L: Lanes, C: Source, E: Source>(
     }
 }
 
-/// Several unknowns a point.
+/// Several unknowns per point.
 ///
 /// # Safety
 /// As [`finish`].

@@ -20,7 +20,7 @@ use crate::simd::{Access, LANES, Lanes};
 
 /// Where the coefficients of one side come from: entry (row r, column c) of the block at offset o is number (o D + c) D + r.
 pub(super) trait Source: Copy {
-    /// Whether there can be several unknowns a point.
+    /// Whether there can be several unknowns per point.
     const BLOCKS: bool;
 
     /// That entry of the eight points of a step.
@@ -111,7 +111,7 @@ impl<S: Access> Source for Coefficients<S> {
 #[derive(Clone, Copy)]
 pub(super) struct Constant {
     pub(super) values: *const f64,
-    /// Which points of a step have it, `width` bytes a step.
+    /// Which points of a step have it, `width` bytes per step.
     pub(super) present: *const u8,
     pub(super) width: usize,
 }
@@ -153,7 +153,7 @@ fn moved(bits: u8, lanes: isize) -> u8 {
     if lanes >= 0 { bits.unbounded_shr(lanes as u32) } else { bits.unbounded_shl(-lanes as u32) }
 }
 
-/// Eight neighbours of the eight numbers at `from`, in an array of `width` times eight numbers a step.
+/// Eight neighbours of the eight numbers at `from`, in an array of `width` times eight numbers per step.
 ///
 /// # Safety
 /// The reach is one for the step of `from`; the processor has the instructions.
@@ -338,7 +338,7 @@ pub(super) unsafe fn backward_with<L: Lanes, C: Source, E: Source, const D: usiz
 macro_rules! for_each_size {
     ($name:ident = $body:ident <$($g:ident: $bound:ident),*>($($arg:ident: $ty:ty),* $(,)?) if $blocks:expr) => {
         /// # Safety
-        /// As the module says, for `dof` unknowns a point.
+        /// As the module says, for `dof` unknowns per point.
         pub(super) unsafe fn $name<$($g: $bound),*>(dof: usize, $($arg: $ty),*) {
             $crate::simd::dispatch! {
                 unsafe fn of_size<$($g: $bound),*; const D>($($arg: $ty),*) = $body;

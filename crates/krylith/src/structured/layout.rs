@@ -28,7 +28,7 @@ use std::ops::Range;
 /// What the lag between lines exceeds its least by, unless lines are short or the work of a step is long.
 const SLACK: usize = 2;
 
-/// Steps that a unit is cut into with one unknown a point; with blocks, whose steps are as much longer work, fewer.
+/// Steps that a unit is cut into with one unknown per point; with blocks, whose steps are as much longer work, fewer.
 const STEPS_A_PIECE: usize = 64;
 const LEAST_STEPS_A_PIECE: usize = 4;
 
@@ -170,7 +170,7 @@ impl Layout {
         (x < nx && y < ny && z < nz).then_some([x, y, z])
     }
 
-    /// Numbers of a vector with `dof` unknowns a point.
+    /// Numbers of a vector with `dof` unknowns per point.
     pub(super) fn positions(&self, dof: usize) -> usize {
         self.steps * dof * LANES
     }

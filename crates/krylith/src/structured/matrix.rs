@@ -4,10 +4,10 @@
 //! eight points: numbers [step][offset][column][row][lane], lower offsets, diagonal and upper offsets in arrays of their own. A
 //! product reads each array once from one end to the other.
 //!
-//! A matrix of constant coefficients with one unknown a point needs none of them: one number an offset, and a byte for each offset
+//! A matrix of constant coefficients with one unknown per point needs none of them: one number per offset, and a byte for each offset
 //! of a step that tells which of the eight points have that neighbour.
 //!
-//! Bytes of a product: 8 an entry and 16 a row, and the share of padding (see `layout`); with constant coefficients 1/8 an entry.
+//! Bytes of a product: 8 per entry and 16 per row, and the share of padding (see `layout`); with constant coefficients 1/8 per entry.
 #![allow(unsafe_code)]
 
 use super::convert::distances;
@@ -26,7 +26,7 @@ use crate::space::{Threads, require_same};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The most unknowns a point.
+/// The most unknowns per point.
 pub const MOST_UNKNOWNS: usize = 8;
 
 /// A matrix of a grid: a dense block for each offset of the stencil at each point.
@@ -159,7 +159,7 @@ impl StencilMatrix {
         Ok(a)
     }
 
-    /// The matrix of one array an offset, in the stencil's order: `dof²` numbers a point, blocks row by row. What leaves the grid
+    /// The matrix of one array per offset, in the stencil's order: `dof²` numbers per point, blocks row by row. What leaves the grid
     /// is not read.
     pub fn from_arrays(
         space: &Threads<f64>,
@@ -267,7 +267,7 @@ impl StencilMatrix {
         })
     }
 
-    /// Room for a number an entry.
+    /// Room for a number per entry.
     pub(super) fn room(&self) -> Result<Values, MatrixError> {
         let squared = self.dof * self.dof;
         let zeros = |count: usize| huge::zeros_or_error(self.layout.steps * count * squared * LANES);
@@ -288,7 +288,7 @@ impl StencilMatrix {
         &self.stencil
     }
 
-    /// Unknowns a point.
+    /// Unknowns per point.
     pub fn unknowns(&self) -> usize {
         self.dof
     }
@@ -303,7 +303,7 @@ impl StencilMatrix {
         }
     }
 
-    /// Whether one number an offset is stored, not one an entry.
+    /// Whether one number per offset is stored, not one per entry.
     pub fn is_constant(&self) -> bool {
         matches!(*self.values, Values::Constant { .. })
     }

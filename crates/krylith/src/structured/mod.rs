@@ -14,7 +14,7 @@
 //!
 //! # By hand
 //!
-//! A [`StencilMatrix`] is made from a function, from one array an offset, or from compressed rows; its vectors have an order of their
+//! A [`StencilMatrix`] is made from a function, from one array per offset, or from compressed rows; its vectors have an order of their
 //! own, which [`gather`](StencilMatrix::gather) and [`scatter`](StencilMatrix::scatter) know. Any method of [`krylov`](crate::krylov) runs
 //! on it, with a [`StencilFactor`] as M⁻¹. Where the factor has A's triangles, [`EisenstatCg`](crate::krylov::EisenstatCg) is conjugate
 //! gradients without a product.

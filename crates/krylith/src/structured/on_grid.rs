@@ -1,7 +1,7 @@
 //! Systems on a structured grid that was found inside the matrix.
 //!
 //! Taken wherever the matrix is that of a grid and the factor one that `structured` has: the preconditioner is the same as by rows,
-//! up to rounding. Several unknowns a point need whole blocks, where scalar IC(0) and ILU(0) and those of blocks are one; a block
+//! up to rounding. Several unknowns per point need whole blocks, where scalar IC(0) and ILU(0) and those of blocks are one; a block
 //! factor asked for by name takes them as they are. Scalar DIC, DILU and SSOR are not those of blocks, and left to slices and rows.
 
 use super::{StencilFactor, StencilMatrix, StencilSymbolic, Structure};
@@ -26,7 +26,7 @@ type Context<'a> = SetupContext<'a, Threads<f64>>;
 /// Places that a layout may have for each point. By slices an entry takes 12 bytes with its index, on the grid 8.
 const MOST_PADDING: f64 = 1.5;
 
-/// The same for several unknowns a point, where blocks do with hardly any indices.
+/// The same for several unknowns per point, where blocks do with hardly any indices.
 const MOST_PADDING_OF_BLOCKS: f64 = 1.15;
 
 /// The grid that the matrix is of.

@@ -1,6 +1,6 @@
 //! How a team goes through the units of a layout: block-to-block waiting on progress counters.
 //!
-//! The steps of every unit (a plane; in two dimensions a group of lines) are divided into consecutive parts, one a member, the same
+//! The steps of every unit (a plane; in two dimensions a group of lines) are divided into consecutive parts, one per member, the same
 //! in all units: a member needs mostly what it computed itself, in this unit and in the one before. It enters its part of a unit when
 //! the member of the part before has finished that one. Near the end of its part it may need the unit before further than its own part
 //! goes, and waits for the member there, who has waited for those in between. Both lead to a part before, or a unit before: there

@@ -221,7 +221,7 @@ fn holes_stay_holes() {
     }
 }
 
-/// Constant coefficients are one number an offset; neither product nor factor differs, and changed values are noticed.
+/// Constant coefficients are one number per offset; neither product nor factor differs, and changed values are noticed.
 #[test]
 fn constant_coefficients_change_nothing() {
     for name in ["poisson2d:37x21", "poisson3d:19", "hpcg:11", "convection3d:13"] {
@@ -362,7 +362,7 @@ fn zeros_on_the_diagonal_of_blocks_are_passed_as_in_blocks() {
     }
 }
 
-/// With several unknowns a point every factor is that of the blocks.
+/// With several unknowns per point every factor is that of the blocks.
 #[test]
 fn every_kind_of_block_factor_is_that_of_the_blocks() {
     let (grid, space) = (Grid::new(&[21, 13, 6]).unwrap(), Threads::new(2));

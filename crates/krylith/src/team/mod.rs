@@ -1,6 +1,6 @@
 //! The thread team: a few threads of one's own for the length of a solve.
 //!
-//! A Krylov method hands some ten short operations an iteration to its threads. A fork and join through a general pool costs
+//! A Krylov method hands some ten short operations per iteration to its threads. A fork and join through a general pool costs
 //! more than some of them take, and workers that spin inside a shared pool starve everybody else. So a team keeps its own
 //! threads: hot while operations follow each other, asleep when none has come for a while.
 //!

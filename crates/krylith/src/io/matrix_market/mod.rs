@@ -1,6 +1,6 @@
 //! Matrix Market text, the exchange format of the field.
 //!
-//! A first line of five words, comments, a line of sizes, then one entry a line (`coordinate`) or one number a line, column
+//! A first line of five words, comments, a line of sizes, then one entry per line (`coordinate`) or one number per line, column
 //! after column (`array`). Indices count from 1. `symmetric` and `skew-symmetric` files list one triangle.
 //! Reference: Boisvert, Pozo, Remington 1996, NISTIR 5935.
 //!

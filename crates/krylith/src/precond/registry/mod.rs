@@ -1,4 +1,4 @@
-//! Preconditioners by name: one [`PrecondInfo`] each, in the file that describes it, and one line in [`ALL`].
+//! Preconditioners by name: one [`PrecondInfo`] each, in the file that describes it, and one line in `ALL`.
 //!
 //! Everything that lists preconditioners iterates over [`preconditioners`]: the parser and `Display` of [`PrecondSpec`], the help of
 //! the command, the table in the README, the tests over all members, and the bench crate. All fields of an entry have to be
@@ -25,7 +25,7 @@ use crate::block::BlockKind;
 use crate::matrix::Pattern;
 use std::sync::Arc;
 
-/// Every preconditioner, in the order in which they are explained best.
+/// Every preconditioner, in the order of the help text.
 static ALL: &[&PrecondInfo] = &[
     &plain::AUTO,
     &plain::NONE,
@@ -52,7 +52,7 @@ static ALL: &[&PrecondInfo] = &[
     &blocks::BDILU,
 ];
 
-/// Every preconditioner that has a name, in the order in which they are explained best.
+/// Every preconditioner that has a name, in the order of the help text.
 ///
 /// ```
 /// let ssor = krylith::solver::preconditioners().iter().find(|info| info.name == "ssor").unwrap();
@@ -82,7 +82,7 @@ pub struct PrecondInfo {
     pub description: &'static str,
     /// For which matrices it is.
     pub matrices: Suits,
-    /// M is symmetric positive definite for every A of the kind in [`matrices`](Self::matrices) that is: for CG and MINRES.
+    /// Whether M is symmetric positive definite whenever A is, so that CG and MINRES may use it.
     pub symmetric: bool,
     /// A bad pivot is avoided by enlarging the diagonal.
     pub can_shift: bool,
@@ -145,7 +145,7 @@ pub struct Parameter {
     pub least: f64,
     /// The largest that makes sense.
     pub most: f64,
-    /// What it is unless given; `None` if it has to be.
+    /// The default; `None` if the value is required.
     pub default: Option<Value>,
 }
 

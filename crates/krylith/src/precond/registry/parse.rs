@@ -149,7 +149,7 @@ impl Parameter {
     }
 
     /// What it may be, in words.
-    pub(super) fn range(&self) -> String {
+    pub fn range(&self) -> String {
         let kind = if self.whole { "a whole number" } else { "a number" };
         match self.most < f64::MAX {
             true => format!("{kind} from {} to {}", self.least, self.most),

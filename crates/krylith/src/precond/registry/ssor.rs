@@ -27,7 +27,7 @@ pub(super) static SSOR: PrecondInfo = PrecondInfo {
         default: Some(Value::Real(1.0)),
     }],
     level_in_name: false,
-    description: "symmetric successive over-relaxation: the triangles of A themselves, no set-up",
+    description: "symmetric successive over-relaxation: uses the triangles of A as they are",
     matrices: Suits::Any,
     symmetric: true,
     can_shift: true,

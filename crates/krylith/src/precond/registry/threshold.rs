@@ -106,7 +106,7 @@ pub(super) static ILUTP: PrecondInfo = ilut(
 pub(super) static ILUT_SAAD: PrecondInfo = ilut(
     "ilut-saad",
     &[LARGEST, BY_ROW],
-    "ilut that keeps P entries of L and P of U in a row, as Saad has it",
+    "ilut that keeps at most P entries per row in L and P in U (Saad's ILUT)",
     &["ilut-saad(5,0.01)"],
     |spec| by(FillRule::Largest(spec.count(0)), spec, false),
 );
@@ -120,7 +120,7 @@ pub(super) static ILUTP_SAAD: PrecondInfo = ilut(
 pub(super) static ILUT_FILL: PrecondInfo = ilut(
     "ilut-fill",
     &[FACTOR, BY_ROW],
-    "ilut within FACTOR times the entries of A, as SuperLU has it",
+    "ilut whose factor has at most FACTOR times the entries of A (as in SuperLU)",
     &["ilut-fill(3,0.01)"],
     |spec| by(FillRule::Factor(spec.real(0)), spec, false),
 );

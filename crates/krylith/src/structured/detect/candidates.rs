@@ -137,7 +137,7 @@ pub(super) fn worth_trying(pattern: &Pattern, dof: usize) -> bool {
     0.8 * LEAST_FULLNESS * (blocks * dof * dof) as f64 <= entries as f64
 }
 
-/// The candidates of a number of unknowns a point; at least one.
+/// The candidates of a number of unknowns per point; at least one.
 pub(super) fn find(pattern: &Pattern, dof: usize) -> Result<Vec<Candidate>, NotStructured> {
     let points = pattern.nrows() / dof;
     let sampled = sample(points, ROWS.div_ceil(dof));
