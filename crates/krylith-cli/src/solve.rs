@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
-/// Where the command is, for whoever presses Ctrl-C: not yet solving, solving, told to end.
+/// Where the command is, for whoever presses Ctrl-C: not yet solving, solving, asked to end.
 const BEFORE: u8 = 0;
 const SOLVING: u8 = 1;
 const ENDING: u8 = 2;

@@ -1,6 +1,6 @@
 //! The report of a solve for people: what was reached, how, and what there is to know about it.
 //!
-//! The first line says how the solve ended. Warnings, recovery steps and the shift are always told; how the work was arranged is told
+//! The first line says how the solve ended. Warnings, recovery steps and the shift are always shown; how the work was arranged is shown
 //! with `--verbose`. Rows are counted from 1 here, as in Matrix Market files; the library and JSON count from 0.
 
 use crate::report::{bytes, count, counted};
@@ -164,21 +164,21 @@ mod tests {
 
     #[test]
     fn rows_for_people() {
-        let told = |words, row| from_one(words, row);
+        let people = |words, row| from_one(words, row);
         assert_eq!(
-            told("ic0: bad pivot -1e0 in row 40", 40),
+            people("ic0: bad pivot -1e0 in row 40", 40),
             "ic0: bad pivot -1e0 in row 41 (counted from 1)"
         );
         assert_eq!(
-            told("ilut(1,1e-1): bad pivot 1e-1 in row 1", 1),
+            people("ilut(1,1e-1): bad pivot 1e-1 in row 1", 1),
             "ilut(1,1e-1): bad pivot 1e-1 in row 2 (counted from 1)"
         );
         assert_eq!(
-            told("row 4: no scaling within the range of f64", 4),
+            people("row 4: no scaling within the range of f64", 4),
             "row 5 (counted from 1): no scaling within the range of f64"
         );
         // Neither part of another number nor of another word.
-        assert_eq!(told("row 40 and row 4 of 9", 4), "row 40 and row 5 (counted from 1) of 9");
-        assert_eq!(told("arrow 4", 4), "arrow 4, in row 5 (counted from 1)");
+        assert_eq!(people("row 40 and row 4 of 9", 4), "row 40 and row 5 (counted from 1) of 9");
+        assert_eq!(people("arrow 4", 4), "arrow 4, in row 5 (counted from 1)");
     }
 }

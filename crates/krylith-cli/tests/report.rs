@@ -1,4 +1,4 @@
-//! What `krylith solve` tells people: what matters first, details on request, nothing hidden that has to be known.
+//! What `krylith solve` shows to people: what matters first, details on request, nothing hidden that has to be known.
 
 mod common;
 
@@ -64,14 +64,14 @@ fn recovery_and_shift_are_always_told() {
     let step = &report["recovery"][0];
     let row = step["row"].as_u64().unwrap();
     assert!(step["failed"].as_str().unwrap().ends_with(&format!("in row {row}")), "{step}");
-    let told = value(&text, "recovery");
+    let line = value(&text, "recovery");
     assert!(
-        told.starts_with(&format!("ic0: bad pivot {:.3e} in row ", step["value"].as_f64().unwrap())),
-        "{told}"
+        line.starts_with(&format!("ic0: bad pivot {:.3e} in row ", step["value"].as_f64().unwrap())),
+        "{line}"
     );
     assert!(
-        told.contains(&format!("in row {} (counted from 1); the diagonal is shifted by", row + 1)),
-        "{told}"
+        line.contains(&format!("in row {} (counted from 1); the diagonal is shifted by", row + 1)),
+        "{line}"
     );
     assert!(value(&text, "shift").ends_with("of the diagonal's size"), "{text}");
     let steps = text.lines().filter(|line| line.starts_with("  recovery ")).count();

@@ -8,9 +8,11 @@ use krylith::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use krylith::space::Threads;
 use krylith::{BackendError, Csr, PrecondSpec, SetupError, Solver};
 
-struct Neumann;
+/// The recipe.
+pub struct Neumann;
 
-struct Terms {
+/// A and the inverse of its diagonal.
+pub struct Terms {
     a: Csr<f64>,
     inverse: Vec<f64>,
 }

@@ -1,11 +1,11 @@
 //! Preconditioners through the registry: SSOR, the worked example of CONTRIBUTING, in every storage; and a recipe of the caller's.
 
 use krylith::gallery::Problem;
-use krylith::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
+use krylith::operator::{LinearOperator, Recipe, Symbolic};
 use krylith::solver::{Layout, MatchingMode, Method, Precision};
 use krylith::space::Threads;
 use krylith::transform::Ordering;
-use krylith::{BackendError, Csr, PrecondSpec, SetupError, Solver};
+use krylith::{Csr, PrecondSpec, Solver};
 
 fn problem(name: &str) -> Csr<f64> {
     name.parse::<Problem>().unwrap().generate().unwrap()
@@ -71,77 +71,11 @@ fn ssor_recovers_from_a_zero_on_the_diagonal() {
     }
 }
 
-/// M⁻¹ = D⁻¹ (2 I − A D⁻¹): two terms of the Neumann series.
-struct Neumann;
+#[path = "../examples/own_preconditioner.rs"]
+#[allow(dead_code, reason = "the example's `main` runs elsewhere")]
+mod example;
 
-struct Terms {
-    a: Csr<f64>,
-    inverse: Vec<f64>,
-}
-
-impl Recipe<Threads<f64>, Csr<f64>> for Neumann {
-    type Symbolic = Neumann;
-
-    fn analyze(&self, _: &Threads<f64>, _: &Csr<f64>) -> Result<Neumann, SetupError> {
-        Ok(Neumann)
-    }
-}
-
-impl Symbolic<Threads<f64>, Csr<f64>> for Neumann {
-    type Factor = Terms;
-
-    fn factor(&self, space: &Threads<f64>, a: &Csr<f64>) -> Result<Terms, SetupError> {
-        let mut terms = Terms { a: a.clone(), inverse: vec![0.0; a.nrows()] };
-        terms.refactor(space, a)?;
-        Ok(terms)
-    }
-}
-
-impl Preconditioner<Threads<f64>, Csr<f64>> for Terms {
-    fn refactor(&mut self, _: &Threads<f64>, a: &Csr<f64>) -> Result<(), SetupError> {
-        self.a = a.clone();
-        for (row, inverse) in self.inverse.iter_mut().enumerate() {
-            match a.get(row, row) {
-                0.0 => return Err(SetupError::BadPivot { row, value: 0.0 }),
-                diagonal => *inverse = 1.0 / diagonal,
-            }
-        }
-        Ok(())
-    }
-
-    fn bytes(&self) -> usize {
-        self.a.bytes() + 8 * self.inverse.len()
-    }
-}
-
-impl LinearOperator<Threads<f64>> for Terms {
-    type Scratch = Vec<f64>;
-
-    fn domain(&self) -> usize {
-        self.inverse.len()
-    }
-
-    fn range(&self) -> usize {
-        self.inverse.len()
-    }
-
-    fn scratch(&self, _: &Threads<f64>) -> Result<Vec<f64>, BackendError> {
-        Ok(vec![0.0; self.inverse.len()])
-    }
-
-    fn apply(
-        &self,
-        space: &Threads<f64>,
-        x: &Vec<f64>,
-        y: &mut Vec<f64>,
-        scaled: &mut Vec<f64>,
-    ) -> Result<(), BackendError> {
-        scaled.iter_mut().zip(x).zip(&self.inverse).for_each(|((s, x), d)| *s = x * d);
-        self.a.apply(space, scaled, y, &mut ())?;
-        y.iter_mut().zip(x).zip(&self.inverse).for_each(|((y, x), d)| *y = d * (2.0 * x - *y));
-        Ok(())
-    }
-}
+use example::Neumann;
 
 #[test]
 fn a_recipe_of_the_callers_goes_the_same_way() {

@@ -149,7 +149,7 @@ impl<T: Scalar> TripletBuilder<T> {
     /// The matrix of the entries, duplicates summed in the order in which they came. The entries stay.
     ///
     /// # Errors
-    /// More than 2³² rows or columns; the first index out of range (an index of 2³² or more is told as 2³² − 1); no memory.
+    /// More than 2³² rows or columns; the first index out of range (an index of 2³² or more is reported as 2³² − 1); no memory.
     pub fn build(&self) -> Result<Csr<T>, MatrixError> {
         self.check()?;
         let entries = Triplets { rows: &self.rows, columns: &self.columns, values: &self.values };

@@ -142,6 +142,10 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         self.space
     }
 
+    pub(super) fn a(&self) -> &'a A {
+        self.a
+    }
+
     /// b, multiplied by the scale.
     pub(super) fn b(&self) -> &S::Vector {
         &self.v.b

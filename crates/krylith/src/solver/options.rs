@@ -151,7 +151,8 @@ impl Solver {
     }
 
     /// Lets a solve use the factor of another matrix, such as that of an earlier step; an error by default. The answer is checked
-    /// against the matrix that is given, so this costs iterations, not accuracy.
+    /// against the matrix that is given, so this costs iterations, not accuracy. While
+    /// A differs from what was factored, a solve keeps a copy of it in its storage, which no limit of memory counts.
     pub fn allow_stale_factor(mut self, allow: bool) -> Self {
         self.allow_stale = allow;
         self

@@ -79,7 +79,7 @@ pub(super) fn solve<S: SolverSpace, A: LinearOperator<S>>(
     let mut stage = Stage { method: prepared.method, engine: None, prepared: engine, other: None };
     let mut recovery = prepared.recovery.clone();
     multiply(space, x, certifier.scale())?;
-    let outcome = run(prepared, a, x, guess, &mut certifier, &mut stage, &mut recovery, observer);
+    let outcome = run(prepared, x, guess, &mut certifier, &mut stage, &mut recovery, observer);
     multiply(space, x, 1.0 / certifier.scale())?;
     let outcome = outcome?;
     let (engine, own) = stage.parts(&prepared.engine);
@@ -89,10 +89,8 @@ pub(super) fn solve<S: SolverSpace, A: LinearOperator<S>>(
 }
 
 /// Runs the method and, where the plan has one, the next.
-#[allow(clippy::too_many_arguments, reason = "each is a part of one solve")]
 fn run<S: SolverSpace, A: LinearOperator<S>>(
     prepared: &Prepared<A, S>,
-    a: &A,
     x: &mut S::Vector,
     guess: &mut Option<S::Vector>,
     certifier: &mut Certifier<'_, S, A>,
@@ -100,7 +98,7 @@ fn run<S: SolverSpace, A: LinearOperator<S>>(
     recovery: &mut Vec<Recovery>,
     observer: &mut dyn Observer<f64>,
 ) -> Result<Outcome, SolveError> {
-    let space = certifier.space();
+    let (space, a) = (certifier.space(), certifier.a());
     loop {
         let start = match is_zero(space, x)? {
             true => None,

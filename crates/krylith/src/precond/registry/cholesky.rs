@@ -1,6 +1,7 @@
 //! Incomplete Cholesky factors on a pattern: `ic`, `mic`, `dic`.
 
 use super::{Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Value, lower_half, nothing_weaker};
+use crate::matrix::Pattern;
 use crate::precond::Incomplete;
 
 /// Levels of fill.
@@ -34,7 +35,7 @@ pub(super) static IC: PrecondInfo = PrecondInfo {
     can_shift: true,
     examples: &["ic0", "ic(1)", "ic(2)"],
     weaker: |spec| half(spec).map(PrecondSpec::ic),
-    predicted_entries: |spec, pattern| if spec.count(0) == 0 { lower_half(spec, pattern) } else { None },
+    predicted_entries: |spec, pattern| without_fill(spec, pattern, lower_half),
     construct: |spec| Construction::Incomplete(Incomplete::ic(spec.count(0))),
 };
 
@@ -49,7 +50,7 @@ pub(super) static MIC: PrecondInfo = PrecondInfo {
     can_shift: true,
     examples: &["mic0", "mic(1)", "mic(1,0.95)"],
     weaker: |spec| half(spec).map(|level| PrecondSpec::mic(level, spec.real(1))),
-    predicted_entries: |spec, pattern| if spec.count(0) == 0 { lower_half(spec, pattern) } else { None },
+    predicted_entries: |spec, pattern| without_fill(spec, pattern, lower_half),
     construct: |spec| Construction::Incomplete(Incomplete::mic(spec.count(0), spec.real(1))),
 };
 
@@ -67,6 +68,15 @@ pub(super) static DIC: PrecondInfo = PrecondInfo {
     predicted_entries: lower_half,
     construct: |_| Construction::Incomplete(Incomplete::dic()),
 };
+
+/// What is predicted where there is no fill; with fill only the analysis finds out.
+pub(super) fn without_fill(
+    spec: PrecondSpec,
+    pattern: &Pattern,
+    predict: fn(PrecondSpec, &Pattern) -> Option<u64>,
+) -> Option<u64> {
+    if spec.count(0) == 0 { predict(spec, pattern) } else { None }
+}
 
 /// Half of the levels of fill, if there are any.
 pub(super) fn half(spec: PrecondSpec) -> Option<usize> {

@@ -1,6 +1,6 @@
 //! Incomplete LU factors on a pattern: `ilu`, `milu`, `milu-columns`, `dilu`.
 
-use super::cholesky::{LEVEL, OMEGA, half};
+use super::cholesky::{LEVEL, OMEGA, half, without_fill};
 use super::{Construction, PrecondInfo, PrecondSpec, Suits, Value, all_entries, nothing_weaker};
 use crate::precond::{Incomplete, PreservedSums};
 
@@ -15,7 +15,7 @@ pub(super) static ILU: PrecondInfo = PrecondInfo {
     can_shift: true,
     examples: &["ilu0", "ilu(1)", "ilu(2)"],
     weaker: |spec| half(spec).map(PrecondSpec::ilu),
-    predicted_entries: |spec, pattern| if spec.count(0) == 0 { all_entries(spec, pattern) } else { None },
+    predicted_entries: |spec, pattern| without_fill(spec, pattern, all_entries),
     construct: |spec| Construction::Incomplete(Incomplete::ilu(spec.count(0))),
 };
 
@@ -30,7 +30,7 @@ pub(super) static MILU: PrecondInfo = PrecondInfo {
     can_shift: true,
     examples: &["milu0", "milu(1)", "milu(1,0.95)"],
     weaker: |spec| half(spec).map(|level| PrecondSpec::milu(level, spec.real(1), PreservedSums::Rows)),
-    predicted_entries: |spec, pattern| if spec.count(0) == 0 { all_entries(spec, pattern) } else { None },
+    predicted_entries: |spec, pattern| without_fill(spec, pattern, all_entries),
     construct: |spec| {
         Construction::Incomplete(Incomplete::milu(spec.count(0), spec.real(1), PreservedSums::Rows))
     },
@@ -47,7 +47,7 @@ pub(super) static MILU_COLUMNS: PrecondInfo = PrecondInfo {
     can_shift: true,
     examples: &["milu0-columns", "milu-columns(1,0.95)"],
     weaker: |spec| half(spec).map(|level| PrecondSpec::milu(level, spec.real(1), PreservedSums::Columns)),
-    predicted_entries: |spec, pattern| if spec.count(0) == 0 { all_entries(spec, pattern) } else { None },
+    predicted_entries: |spec, pattern| without_fill(spec, pattern, all_entries),
     construct: |spec| {
         Construction::Incomplete(Incomplete::milu(spec.count(0), spec.real(1), PreservedSums::Columns))
     },
