@@ -50,7 +50,7 @@ pub trait LinearOperator<S: Space> {
     /// The layout of y.
     fn range(&self) -> S::Layout;
 
-    /// A scratch for [`apply`](Self::apply), allocated once a solve.
+    /// A scratch for [`apply`](Self::apply), allocated once per solve.
     fn scratch(&self, space: &S) -> Result<Self::Scratch, BackendError>;
 
     /// y = A x.

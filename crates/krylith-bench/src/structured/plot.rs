@@ -1,6 +1,6 @@
 //! Pictures of a run: the rate of every contestant on every stencil, and what the parts of Krylith's own path bring.
 //!
-//! One picture an operation: stencils down, numbers of threads across, unknowns a point as groups. The mark is the bound; words
+//! One picture per operation: stencils down, numbers of threads across, unknowns per point as groups. The mark is the bound; words
 //! above a group tell how many times as fast the structured path is as the fastest other.
 
 use super::case::{Case, Operation};

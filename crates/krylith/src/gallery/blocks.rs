@@ -1,4 +1,4 @@
-//! Matrices with several unknowns a point of a grid: a dense block at every point of a stencil.
+//! Matrices with several unknowns per point of a grid: a dense block at every point of a stencil.
 //!
 //!   row = D · point + component,   column = D · neighbour + component,   point = x + nx (y + ny z)
 //!

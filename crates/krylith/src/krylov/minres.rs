@@ -17,7 +17,7 @@
 //!
 //!   rₖ = sₖ² r_{k−1} − τₖ (β_{k+1} u_{k+1})
 //!
-//! It costs one vector, one update and one product an iteration, and divides by nothing. βₖ uₖ and βₖ qₖ are stored without
+//! It costs one vector, one update and one product per iteration, and divides by nothing. βₖ uₖ and βₖ qₖ are stored without
 //! dividing by βₖ, dₖ without γₖ: the factors go into the coefficients.
 //!
 //! Per iteration: 1 A, 1 M⁻¹, 3 synchronisations (α, β, ‖r‖), 6 updates. Stores βₖuₖ, β_{k−1}u_{k−1}, βₖqₖ, A q, two d, r and the

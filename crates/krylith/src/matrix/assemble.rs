@@ -1,16 +1,16 @@
 //! From entries in any order to compressed rows.
 //!
-//! A stable counting sort by row, in parallel: the entries come in consecutive groups; each group counts its entries a
+//! A stable counting sort by row, in parallel: the entries come in consecutive groups; each group counts its entries per
 //! row, a scan over (row, group) gives every group its own positions, and each group writes its entries there. The result
 //! does not depend on the number of groups: within a row, entries keep the order in which they came.
 //!
 //! Rows are then sorted (stably) where they need it, entries at the same place are summed in the order in which they came, and
 //! what is left of a row is written right behind what is left of the row before it, in blocks of rows in parallel; the blocks are
 //! moved together at the end. A short row, as finite elements give them, is sorted by counting for each of its n entries
-//! those of smaller columns: n² comparisons without a branch, several at a time, against n log n that the processor cannot foresee.
+//! those of smaller columns: n² comparisons without a branch, several at a time, against n log n with branches that the processor cannot predict.
 //!
 //! Cost: three passes over the entries. Where the rows come in no order, most of it is the pass that writes the entries by rows, with
-//! two misses of the cache for each run of entries of one row. Storage: a cursor a row and group, and the entries by rows, in which
+//! two misses of the cache for each run of entries of one row. Storage: a cursor per row and group, and the entries by rows, in which
 //! the result stays.
 //!
 //! Transposition is the same sort with rows and columns exchanged.
@@ -65,7 +65,7 @@ fn distribute_by<T: Scalar, P: Position>(
     entries: &impl Entries<T>,
 ) -> Result<ByRows<T>, MatrixError> {
     let nnz = entries.len();
-    // A cursor a row and share: no more shares than keep the cursors below the size of the entries themselves.
+    // A cursor per row and share: no more shares than keep the cursors below the size of the entries themselves.
     let shares = rayon::current_num_threads().min(nnz / nrows.max(1)).max(1);
     let mut cursors: Vec<Vec<P>> = (0..shares)
         .into_par_iter()
@@ -238,7 +238,7 @@ impl<T: Scalar> Block<'_, T> {
 /// front; how many entries it has.
 fn sort_short<T: Scalar, const N: usize>(columns: &mut [u32], values: &mut [T], n: usize) -> usize {
     let first = columns.len() - n;
-    // In the order of signed numbers, for which every processor has a vector comparison. What fills up is smaller than nothing.
+    // In the order of signed numbers, for which every processor has a vector comparison. The padding is larger than every column, and counts for none of them.
     let mut keys = [i32::MAX; N];
     for (key, &column) in keys.iter_mut().zip(&columns[first..]) {
         *key = (column ^ 1 << 31) as i32;

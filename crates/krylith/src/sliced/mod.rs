@@ -37,7 +37,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The iteration runs on reordered vectors; b and x are reordered once a solve. Wavefronts begin at multiples of eight: the rows
+//! The iteration runs on reordered vectors; b and x are reordered once per solve. Wavefronts begin at multiples of eight: the rows
 //! in between are empty and their entries of every vector zero. A and its factor share their strips.
 //!
 //! References: Ashcraft & Grimes 1988, doi:10.1137/0909009, and van der Vorst 1989, doi:10.1016/0167-8191(89)90094-5, for

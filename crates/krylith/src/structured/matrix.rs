@@ -335,7 +335,7 @@ impl StencilMatrix {
         self.layout.steps * (8 * LANES * entries + 1)
     }
 
-    /// Brings a vector, one number an unknown in the order of rows, into the order of the layout.
+    /// Brings a vector, one number per unknown in the order of rows, into the order of the layout.
     pub fn gather(&self, space: &Threads<f64>, x: &[f64], laid_out: &mut [f64]) -> Result<(), BackendError> {
         placement::gather(space, &self.order(), x, laid_out)
     }
