@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if step % 5 == 0 {
             println!("step {step}: {report}");
         }
-        // The same elements with other numbers: no sorting, no allocation.
+        // The same elements with other numbers: the pattern, and what was analyzed of it, stays.
         assemble(&u, &mut builder, &mut b);
         builder.assemble_into(&mut a)?;
         prepared.refactor(&a)?;

@@ -1,5 +1,6 @@
 //! Systems by rows as they are given: every preconditioner that is not in blocks, for any A.
 
+use super::direct::Direct;
 use super::registry::{AnyRecipe, Construction};
 use super::{Form, Incomplete, IncompleteFactor, IncompleteSymbolic, Kind, require_symmetric};
 use crate::choice::Precision;
@@ -41,6 +42,10 @@ impl LayoutBuilder<Threads<f64>> for ByRows {
                     false => incomplete::<f64>(setup, &recipe, kind, recorder),
                 }
             }
+            Construction::Direct(which) => {
+                let recipe = Direct { kind: which, max_bytes: Some(setup.limit()) };
+                by_recipe(setup, &recipe, kind, recorder)
+            }
             Construction::Recipe(recipe) => by_recipe(setup, &*recipe, kind, recorder),
             Construction::Own => match setup.own {
                 Some(own) => by_recipe(setup, &*own.recipe, kind, recorder),
@@ -73,6 +78,11 @@ impl LayoutBuilder<Threads<f64>> for ByRows {
                 layout: "rows as given: the pattern follows the values".into(),
                 bytes: None,
             },
+            Construction::Direct(kind) => {
+                let cost = recorder.analyzing(|| Direct { kind, max_bytes: None }.cost(setup.source))?;
+                let layout = format!("rows as given: {:.1e} operations predicted", cost.flops);
+                Prospect::Takes { layout, bytes: Some(cost.bytes() + setup.vector_bytes()) }
+            }
             Construction::Recipe(_) | Construction::Own => {
                 let entries = kind.predicted_entries(setup.source.pattern());
                 let bytes = entries.map(|entries| 8 * entries + setup.vector_bytes());

@@ -1,9 +1,10 @@
-//! Preconditioners for matrices by rows on threads: none, Jacobi, and incomplete factors.
+//! Preconditioners for matrices by rows on threads: none, Jacobi, incomplete and complete factors.
 //!
 //! Each is a [`Recipe`](crate::operator::Recipe) that analyzes a pattern once, factors any matrix of that pattern, and refactors
 //! in place without allocating. A bad pivot is an error that names the smallest such row.
 
 mod by_rows;
+pub mod direct;
 pub(crate) mod driver;
 mod eliminate;
 mod fill;

@@ -11,10 +11,10 @@
 
 use crate::matrix::Pattern;
 
-const NONE: usize = usize::MAX;
+pub(crate) const NONE: usize = usize::MAX;
 
 /// Entries of each column of the Cholesky factor of a matrix with this symmetric graph, the diagonal included.
-pub(super) fn column_counts(graph: &Pattern) -> Vec<u64> {
+pub(crate) fn column_counts(graph: &Pattern) -> Vec<u64> {
     let n = graph.nrows();
     let parent = elimination_tree(graph);
     let post = postorder(&parent);
@@ -51,7 +51,7 @@ pub(super) fn column_counts(graph: &Pattern) -> Vec<u64> {
 }
 
 /// The parent of each column; `NONE` for a root. A parent is larger than its children.
-fn elimination_tree(graph: &Pattern) -> Vec<usize> {
+pub(crate) fn elimination_tree(graph: &Pattern) -> Vec<usize> {
     let n = graph.nrows();
     let (mut parent, mut ancestor) = (vec![NONE; n], vec![NONE; n]);
     for i in 0..n {
@@ -72,7 +72,7 @@ fn elimination_tree(graph: &Pattern) -> Vec<usize> {
 }
 
 /// Columns such that all descendants of a column come just before it, children in increasing order.
-fn postorder(parent: &[usize]) -> Vec<usize> {
+pub(crate) fn postorder(parent: &[usize]) -> Vec<usize> {
     let n = parent.len();
     let (mut child, mut sibling) = (vec![NONE; n], vec![NONE; n]);
     for j in (0..n).rev() {

@@ -4,7 +4,7 @@ use crate::error::MatrixError;
 use crate::matrix::{Pattern, Permutation};
 
 /// Row i lists the neighbours of i, increasing. A merge of the rows of A and Aᵀ: O(n + nnz), sequential.
-pub(super) fn symmetrized(pattern: &Pattern) -> Result<Pattern, MatrixError> {
+pub(crate) fn symmetrized(pattern: &Pattern) -> Result<Pattern, MatrixError> {
     pattern.require_square()?;
     let n = pattern.nrows();
     let transposed = pattern.transpose();
@@ -33,7 +33,7 @@ fn merge(mut a: &[u32], mut b: &[u32], mut visit: impl FnMut(u32)) {
 }
 
 /// The pattern of P A Pᵀ. Needs as many indices in `p` as the square pattern has rows.
-pub(super) fn permuted(pattern: &Pattern, p: &Permutation) -> Pattern {
+pub(crate) fn permuted(pattern: &Pattern, p: &Permutation) -> Pattern {
     let n = pattern.nrows();
     let mut row_ptr = Vec::with_capacity(n + 1);
     row_ptr.push(0);
@@ -48,12 +48,12 @@ pub(super) fn permuted(pattern: &Pattern, p: &Permutation) -> Pattern {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
     /// Square patterns of up to `most` rows, from empty to dense, with and without diagonal, in one part or many.
-    pub(in super::super) fn patterns(most: usize) -> impl Strategy<Value = Pattern> {
+    pub(crate) fn patterns(most: usize) -> impl Strategy<Value = Pattern> {
         (0..=most).prop_flat_map(|n| {
             let last = (n as u32).max(1);
             let entries = if n == 0 { 0..=0 } else { 0..=4 * n };
@@ -62,7 +62,7 @@ pub(super) mod tests {
         })
     }
 
-    pub(in super::super) fn from_entries(n: usize, entries: &[(u32, u32)]) -> Pattern {
+    pub(crate) fn from_entries(n: usize, entries: &[(u32, u32)]) -> Pattern {
         let mut rows = vec![Vec::new(); n];
         for &(i, j) in entries {
             rows[i as usize].push(j);

@@ -8,9 +8,9 @@
 
 mod colouring;
 mod dissection;
-mod elimination;
+pub(crate) mod elimination;
 mod error;
-mod graph;
+pub(crate) mod graph;
 mod matching;
 mod minimum_degree;
 mod ordering;

@@ -6,6 +6,7 @@
 
 mod blocks;
 mod cholesky;
+mod direct;
 mod lu;
 mod parse;
 mod plain;
@@ -20,6 +21,7 @@ pub use spec::PrecondSpec;
 pub use threshold::{FillRule, Threshold};
 
 use super::Incomplete;
+use super::direct::DirectKind;
 use super::threshold::ByThreshold;
 use crate::block::BlockKind;
 use crate::matrix::Pattern;
@@ -45,6 +47,8 @@ static ALL: &[&PrecondInfo] = &[
     &threshold::ILUTP_SAAD,
     &threshold::ILUT_FILL,
     &threshold::ILUTP_FILL,
+    &direct::CHOLESKY,
+    &direct::LU,
     &blocks::BJACOBI,
     &blocks::BIC0,
     &blocks::BILU0,
@@ -172,6 +176,8 @@ pub enum Construction {
     Threshold(ByThreshold),
     /// A factor of dense blocks of this size, or of that which the matrix has.
     Blocks(BlockKind, Option<usize>),
+    /// A complete factor, by rows.
+    Direct(DirectKind),
     /// By rows, by a recipe.
     Recipe(Arc<dyn AnyRecipe>),
     /// By rows, by the recipe that the caller gave to the solver.

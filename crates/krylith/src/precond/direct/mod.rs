@@ -1,0 +1,308 @@
+//! Complete factors: M = A up to rounding, so that a method needs an iteration or a few.
+//!
+//! * `cholesky`: L Lᵀ of D A D, with D the inverse roots of the diagonal of a symmetric positive definite A;
+//! * `lu`: L U of P R A Q C Pᵀ, with columns permuted (Q) and rows and columns scaled (R, C) so that magnitude 1 stands on the diagonal and nothing is
+//!   larger ([`Matching`]), and with P for little fill.
+//!
+//! Both are multifrontal: supernodes of a symmetric graph, that of A or of A + Aᵀ, are eliminated in dense fronts, children before
+//! parents, each adding its Schur complement to the front of its parent. Rows are exchanged for larger pivots within a supernode
+//! only, so the storage is known before anything is computed. A pivot of LU below √ε (of a matrix whose largest entry is 1) becomes √ε: then M
+//! differs from A by a matrix of that size and of low rank, which the method around it corrects, GMRES in as many iterations as there are
+//! such pivots and a few more. An exactly singular A has a factor too. Cholesky ends at a pivot that is not positive.
+//!
+//! Where the diagonal is good enough as it is (no entry below 10⁻³ after the scaling of the matching), columns stay: a permutation would cost a
+//! symmetric pattern, and fill.
+//!
+//! Cost: `Cost`, exact for the arithmetic on fronts. Storage: the factor, complements that wait for their parents during
+//! elimination, and 16 bytes per entry of A. One thread, the same bits on every processor.
+//!
+//! References: Duff & Reid 1983, doi:10.1145/356044.356047, fronts; Li & Demmel 1998, doi:10.1109/SC.1998.10030, static pivots
+//! and refinement; Schenk & Gärtner 2006, exchanges within supernodes (ETNA 23, 158–179).
+
+mod analysis;
+mod dense;
+mod numeric;
+
+pub use analysis::Cost;
+
+use super::require_pattern;
+use crate::error::{BackendError, SetupError};
+use crate::matrix::{Csr, Pattern, Permutation};
+use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
+use crate::space::{Threads, require_same};
+use crate::transform::{Matching, MatchingError};
+use analysis::Supernodes;
+use numeric::Numbers;
+use std::sync::{Arc, Mutex};
+
+/// Diagonal entries of the scaled matrix from here on need no exchange of columns.
+const GOOD_DIAGONAL: f64 = 1e-3;
+
+/// Which factor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DirectKind {
+    /// L Lᵀ.
+    Cholesky,
+    /// L U.
+    Lu,
+}
+
+/// The recipe of a complete factor.
+#[derive(Debug, Clone, Copy)]
+pub struct Direct {
+    /// Which factor.
+    pub kind: DirectKind,
+    /// The most bytes that it may take while it is computed.
+    pub max_bytes: Option<u64>,
+}
+
+/// The order of elimination, and where every entry of A goes.
+#[derive(Debug)]
+pub struct DirectSymbolic {
+    kind: DirectKind,
+    pattern: Arc<Pattern>,
+    analysis: Analysis,
+}
+
+/// A complete factor.
+#[derive(Debug)]
+pub struct DirectFactor {
+    symbolic: Arc<DirectSymbolic>,
+    numbers: Numbers,
+}
+
+#[derive(Debug)]
+struct Analysis {
+    nodes: Supernodes,
+    /// Position k has column `columns.old()[k]` of A, before both are ordered.
+    columns: Permutation,
+    row_scale: Vec<f64>,
+    column_scale: Vec<f64>,
+    scatter: Scatter,
+    cost: Cost,
+}
+
+/// The entries of A by supernode.
+#[derive(Debug)]
+struct Scatter {
+    /// Where those of each supernode begin.
+    ptr: Vec<usize>,
+    /// The entry.
+    entry: Vec<u32>,
+    /// Its row in A.
+    row: Vec<u32>,
+    /// Its place among the numbers of the supernode.
+    place: Vec<u64>,
+}
+
+impl Direct {
+    /// What the factor of a matrix takes. `Err` if columns cannot be matched.
+    pub fn cost(&self, a: &Csr<f64>) -> Result<Cost, SetupError> {
+        let (columns, ..) = scaling(self.kind, a)?;
+        Ok(Supernodes::find(&column_permuted(a.pattern(), &columns))?.cost(self.kind == DirectKind::Cholesky))
+    }
+}
+
+impl Cost {
+    /// Bytes of the factor and of what waits while it is computed.
+    pub fn bytes(&self) -> u64 {
+        self.entries.saturating_add(self.stack).saturating_mul(8)
+    }
+}
+
+/// Numbers of a complete Cholesky factor.
+pub(crate) fn predicted_entries(pattern: &Pattern) -> Option<u64> {
+    Supernodes::find(pattern).ok().map(|nodes| nodes.cost(true).entries)
+}
+
+/// The columns, and the scales of rows and columns of A.
+fn scaling(kind: DirectKind, a: &Csr<f64>) -> Result<(Permutation, Vec<f64>, Vec<f64>), SetupError> {
+    let identity = Permutation::identity(a.nrows())?;
+    if kind == DirectKind::Cholesky {
+        let mut scale = Vec::with_capacity(a.nrows());
+        for row in 0..a.nrows() {
+            let value = a.get(row, row);
+            if value.is_nan() || value <= 0.0 {
+                return Err(SetupError::BadPivot { row, value });
+            }
+            scale.push(1.0 / value.sqrt());
+        }
+        return Ok((identity, scale.clone(), scale));
+    }
+    let Matching { columns, row_scale, column_scale } =
+        Matching::find(a.view()).map_err(|error| match error {
+            MatchingError::Matrix(error) => SetupError::from(error),
+            MatchingError::StructurallySingular { row, .. }
+            | MatchingError::ScaleOutOfRange { row }
+            | MatchingError::NotFinite { row, .. } => SetupError::BadPivot { row, value: 0.0 },
+        })?;
+    let good = |i: usize| a.get(i, i).abs() * row_scale[i] * column_scale[i] >= GOOD_DIAGONAL;
+    let columns = if (0..a.nrows()).all(good) { identity } else { columns };
+    Ok((columns, row_scale, column_scale))
+}
+
+/// The pattern with its columns permuted.
+fn column_permuted(pattern: &Pattern, columns: &Permutation) -> Pattern {
+    let places = columns.new_positions();
+    let mut col_idx: Vec<u32> = pattern.col_idx().iter().map(|&j| places[j as usize]).collect();
+    for i in 0..pattern.nrows() {
+        col_idx[pattern.row_range(i)].sort_unstable();
+    }
+    Pattern::trusted(pattern.nrows(), pattern.ncols(), pattern.row_ptr().to_vec(), col_idx)
+}
+
+impl Recipe<Threads<f64>, Csr<f64>> for Direct {
+    type Symbolic = Arc<DirectSymbolic>;
+
+    fn analyze(&self, _: &Threads<f64>, a: &Csr<f64>) -> Result<Arc<DirectSymbolic>, SetupError> {
+        a.pattern().require_square()?;
+        let (columns, row_scale, column_scale) = scaling(self.kind, a)?;
+        let nodes = Supernodes::find(&column_permuted(a.pattern(), &columns))?;
+        let symmetric = self.kind == DirectKind::Cholesky;
+        let cost = nodes.cost(symmetric);
+        if let Some(limit) = self.max_bytes.filter(|&limit| cost.bytes() > limit) {
+            return Err(SetupError::MemoryLimit { predicted: cost.bytes(), limit });
+        }
+        let scatter = Scatter::new(a.pattern(), &columns, &nodes, symmetric);
+        let analysis = Analysis { nodes, columns, row_scale, column_scale, scatter, cost };
+        Ok(Arc::new(DirectSymbolic { kind: self.kind, pattern: Arc::clone(a.pattern()), analysis }))
+    }
+}
+
+impl Scatter {
+    fn new(pattern: &Pattern, columns: &Permutation, nodes: &Supernodes, symmetric: bool) -> Self {
+        let (of, places) = (nodes.of_columns(), nodes.order.new_positions());
+        let place = |i: usize, j: u32| {
+            let column = columns.new_positions()[j as usize];
+            (places[i] as usize, places[column as usize] as usize)
+        };
+        let entries = || {
+            (0..pattern.nrows()).flat_map(move |i| {
+                pattern.row_range(i).filter_map(move |e| {
+                    let (row, column) = place(i, pattern.col_idx()[e]);
+                    (!symmetric || row >= column).then_some((e, i, row, column))
+                })
+            })
+        };
+        let mut ptr = vec![0usize; nodes.len() + 1];
+        entries().for_each(|(_, _, row, column)| ptr[of[row.min(column)] as usize + 1] += 1);
+        for s in 0..nodes.len() {
+            ptr[s + 1] += ptr[s];
+        }
+        let count = ptr[nodes.len()];
+        let mut cursor = ptr.clone();
+        let (mut entry, mut rows, mut at) = (vec![0u32; count], vec![0u32; count], vec![0u64; count]);
+        for (e, i, row, column) in entries() {
+            let s = of[row.min(column)] as usize;
+            let front = nodes.front(s);
+            let local = |k: usize| match k < front.first + front.columns {
+                true => k - front.first,
+                false => front.columns + front.rows.partition_point(|&row| (row as usize) < k),
+            };
+            let to = cursor[s];
+            cursor[s] += 1;
+            (entry[to], rows[to], at[to]) =
+                (e as u32, i as u32, numeric::place(&front, local(row), local(column)) as u64);
+        }
+        Scatter { ptr, entry, row: rows, place: at }
+    }
+
+    fn bytes(&self) -> usize {
+        8 * self.ptr.len() + 16 * self.entry.len()
+    }
+}
+
+impl Symbolic<Threads<f64>, Csr<f64>> for Arc<DirectSymbolic> {
+    type Factor = DirectFactor;
+
+    fn factor(&self, space: &Threads<f64>, a: &Csr<f64>) -> Result<DirectFactor, SetupError> {
+        let symmetric = self.kind == DirectKind::Cholesky;
+        let numbers = Numbers::allocate(&self.analysis.nodes, &self.analysis.cost, symmetric)?;
+        let mut factor = DirectFactor { symbolic: Arc::clone(self), numbers };
+        factor.refactor(space, a)?;
+        Ok(factor)
+    }
+}
+
+impl DirectFactor {
+    /// Pivots that were replaced because they were too small.
+    pub fn replaced_pivots(&self) -> usize {
+        self.numbers.replaced
+    }
+
+    /// What the factorization took.
+    pub fn cost(&self) -> Cost {
+        self.symbolic.analysis.cost
+    }
+}
+
+impl Preconditioner<Threads<f64>, Csr<f64>> for DirectFactor {
+    /// The order and the scales stay those of the first matrix.
+    fn refactor(&mut self, _: &Threads<f64>, a: &Csr<f64>) -> Result<(), SetupError> {
+        let DirectSymbolic { pattern, analysis, .. } = &*self.symbolic;
+        require_pattern(pattern, a.pattern())?;
+        let Analysis { nodes, row_scale, column_scale, scatter, .. } = analysis;
+        let value = |k: usize| {
+            let (e, row) = (scatter.entry[k] as usize, scatter.row[k] as usize);
+            a.values()[e] * row_scale[row] * column_scale[pattern.col_idx()[e] as usize]
+        };
+        let assemble = |s: usize, numbers: &mut [f64]| {
+            for k in scatter.ptr[s]..scatter.ptr[s + 1] {
+                numbers[scatter.place[k] as usize] += value(k);
+            }
+        };
+        let largest = (0..scatter.entry.len()).map(|k| value(k).abs()).fold(0.0, f64::max);
+        self.numbers
+            .eliminate(nodes, largest, assemble)
+            .map_err(|(place, value)| SetupError::BadPivot { row: nodes.order.old()[place] as usize, value })
+    }
+
+    fn entries(&self) -> usize {
+        self.symbolic.analysis.cost.entries as usize
+    }
+
+    fn bytes(&self) -> usize {
+        let Analysis { nodes, scatter, row_scale, .. } = &self.symbolic.analysis;
+        self.numbers.bytes() + nodes.bytes() + scatter.bytes() + 24 * row_scale.len()
+    }
+}
+
+impl LinearOperator<Threads<f64>> for DirectFactor {
+    type Scratch = Mutex<Vec<f64>>;
+
+    fn domain(&self) -> usize {
+        self.symbolic.pattern.nrows()
+    }
+
+    fn range(&self) -> usize {
+        self.symbolic.pattern.nrows()
+    }
+
+    fn scratch(&self, _: &Threads<f64>) -> Result<Self::Scratch, BackendError> {
+        Ok(Mutex::default())
+    }
+
+    fn apply(
+        &self,
+        _: &Threads<f64>,
+        x: &Vec<f64>,
+        y: &mut Vec<f64>,
+        scratch: &mut Self::Scratch,
+    ) -> Result<(), BackendError> {
+        let Analysis { nodes, columns, row_scale, column_scale, .. } = &self.symbolic.analysis;
+        require_same("x and the factor", &x.len(), &self.domain())?;
+        require_same("y and the factor", &y.len(), &self.domain())?;
+        let z = scratch.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        z.clear();
+        z.extend(nodes.order.old().iter().map(|&i| x[i as usize] * row_scale[i as usize]));
+        self.numbers.solve(nodes, z);
+        for (k, &position) in nodes.order.old().iter().enumerate() {
+            let j = columns.old()[position as usize] as usize;
+            y[j] = z[k] * column_scale[j];
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
