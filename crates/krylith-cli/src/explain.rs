@@ -5,7 +5,7 @@ use crate::args::Solve;
 use crate::input::Loaded;
 use crate::report::{bytes, count, print, write_json};
 use krylith::Solver;
-use krylith::plan::{Facts, Failure as Fault, Fallback, Remedy, SolvePlan};
+use krylith::plan::{Failure as Fault, Fallback, Remedy, SolvePlan};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -43,7 +43,9 @@ fn text(plan: &SolvePlan, loaded: &Loaded) -> String {
         line("because", reason.text.clone());
     }
     if let Some(facts) = &plan.facts {
-        line("facts", describe(facts));
+        for (k, words) in facts.words().into_iter().enumerate() {
+            line(if k == 0 { "facts" } else { "" }, words);
+        }
     }
     for considered in &plan.considered {
         let label = if considered.taken { "layout" } else { "not taken" };
@@ -104,17 +106,4 @@ fn remedy_in_short(remedy: Remedy) -> String {
         }
         other => other.to_string(),
     }
-}
-
-fn describe(facts: &Facts) -> String {
-    let word = |holds: bool, yes: &str, no: &str| if holds { yes.to_string() } else { no.to_string() };
-    [
-        word(facts.symmetric, "symmetric", "not symmetric"),
-        word(facts.symmetric_pattern, "symmetric pattern", "pattern not symmetric"),
-        match facts.symmetric {
-            true => word(facts.positive_diagonal, "positive diagonal", "diagonal not all positive"),
-            false => "signs of the diagonal not looked at".into(),
-        },
-    ]
-    .join(", ")
 }

@@ -109,6 +109,7 @@ impl Facts {
                 "columns": a.ncols(),
                 "nnz": a.nnz(),
                 "symmetric": s.symmetry.symmetric,
+                "asymmetry": a.asymmetry(),
                 "pattern_symmetric": s.symmetry.pattern,
                 "skew_symmetric": s.symmetry.skew,
                 "explicit_zeros": s.explicit_zeros,
@@ -166,6 +167,9 @@ impl Facts {
         line("symmetry", self.symmetry().into());
         line("diagonal", self.diagonal(a.nrows().min(a.ncols())));
         line("dominance", self.dominance(a.nrows()));
+        if a.nrows() == a.ncols() {
+            line("facts", krylith::plan::Facts::of_matrix(a).words().join(", "));
+        }
         line("bandwidth", format!("lower {}, upper {}", count(s.lower_bandwidth), count(s.upper_bandwidth)));
         if let Some((lower, upper)) = self.wavefronts {
             line("wavefronts", format!("lower {}", levels_text(lower)));

@@ -61,7 +61,10 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
     drop(preparing);
     let mut x = vec![0.0; loaded.matrix.ncols()];
     let report = match prepared {
-        Ok(mut prepared) => iterate(options, &mut prepared, &loaded, &rhs.values, &mut x, &phase),
+        Ok(mut prepared) => {
+            prepared.plan().warnings.iter().for_each(|warning| complain(format_args!("warning: {warning}")));
+            iterate(options, &mut prepared, &loaded, &rhs.values, &mut x, &phase)
+        }
         Err(error) => return failed(options, &loaded, "setup_failed", &error),
     };
     let total = started.elapsed().as_secs_f64();
@@ -241,6 +244,11 @@ impl Done<'_> {
         all
     }
 
+    /// What speaks against the right-hand side or the method that was asked for.
+    pub fn warnings(&self, report: &Report) -> Vec<String> {
+        self.rhs.warning.map(str::to_owned).into_iter().chain(report.plan.warnings.clone()).collect()
+    }
+
     fn json(&self, report: &Report) -> Result<Value, Failure> {
         let a = &self.loaded.matrix;
         let wavefronts = |triangle| Wavefronts::new(a.pattern(), triangle).map(|w| w.count());
@@ -250,9 +258,10 @@ impl Done<'_> {
             "rows": a.nrows(),
             "nnz": a.nnz(),
             "symmetric": a.symmetry().symmetric,
+            "asymmetry": a.asymmetry(),
         });
         value["rhs"] = json!(rhs::name(self.options));
-        value["warnings"] = json!(Vec::from_iter(self.rhs.warning));
+        value["warnings"] = json!(self.warnings(report));
         value["wavefronts"] =
             json!({ "lower": wavefronts(Triangle::Lower)?, "upper": wavefronts(Triangle::Upper)? });
         value["seconds"]["read"] = json!(self.read);

@@ -25,8 +25,8 @@ pub fn text(done: &Done, r: &Report) -> String {
     let entries = if a.nnz() == 1 { "1 entry".into() } else { format!("{} entries", count(a.nnz())) };
     line("matrix", format!("{}, {}, {entries}", done.loaded.name, counted(a.nrows(), "row")));
     line("right-hand side", done.rhs.origin.clone());
-    if let Some(warning) = done.rhs.warning {
-        line("warning", warning.into());
+    for warning in done.warnings(r) {
+        line("warning", warning);
     }
     for step in &r.recovery {
         line("recovery", format!("{}; {}", failed(step), step.action));

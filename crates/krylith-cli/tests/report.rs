@@ -119,3 +119,19 @@ fn layouts() {
     assert_eq!(layout(&["--structured", "off", "--layout", "rows"]), rows);
     assert_eq!(layout(&["--structured", "auto", "--layout", "slices"]), slices);
 }
+
+/// The method asked for runs, and whoever asked is warned: on standard error, in the report and in JSON.
+#[test]
+fn a_method_that_needs_more_than_the_matrix_has_is_warned_about() {
+    let arguments = ["solve", "gen:convection3d:6", "--solver", "cg", "--precond", "jacobi"];
+    let output = common::krylith(&arguments);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.starts_with("krylith: warning: cg needs a symmetric matrix"), "{error}");
+    let report: serde_json::Value =
+        serde_json::from_slice(&common::krylith(&[&arguments[..], &["--json", "-"]].concat()).stdout).unwrap();
+    assert!(report["warnings"][0].as_str().unwrap().starts_with("cg needs"), "{report}");
+    assert_eq!(report["solver"], "cg");
+    assert!(report["matrix"]["asymmetry"].as_f64().unwrap() > 0.1 && report["matrix"]["symmetric"] == false);
+    let quiet = json(0, &["solve", "gen:poisson3d:6", "--solver", "cg", "--precond", "jacobi"]);
+    assert_eq!(quiet["warnings"], serde_json::json!([]));
+}

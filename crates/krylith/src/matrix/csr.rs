@@ -247,6 +247,11 @@ impl<T: Scalar> Csr<T> {
         self.view().symmetry()
     }
 
+    /// How far A is from Aᵀ; see [`CsrRef::asymmetry`].
+    pub fn asymmetry(&self) -> f64 {
+        self.view().asymmetry()
+    }
+
     /// The diagonal; see [`CsrRef::diagonal`].
     pub fn diagonal(&self) -> Result<Vec<T>, MatrixError> {
         self.view().diagonal()

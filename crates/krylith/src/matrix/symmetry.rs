@@ -66,6 +66,24 @@ impl<T: Scalar> CsrRef<'_, T> {
             .unwrap_or(Symmetry::NONE)
     }
 
+    /// The largest |aᵢⱼ − aⱼᵢ| over the largest |aᵢⱼ|, an absent entry counting as zero; 0 for a matrix of zeros.
+    pub fn asymmetry(&self) -> f64 {
+        if self.nrows() != self.ncols() {
+            return 1.0;
+        }
+        let row = |i: usize| {
+            let (columns, values) = self.row(i);
+            columns.iter().zip(values).fold((0.0f64, 0.0f64), |(difference, largest), (&j, &v)| {
+                let partner = if j as usize == i { v } else { self.find(j as usize, i).unwrap_or(T::ZERO) };
+                (difference.max((v - partner).abs().to_f64()), largest.max(v.abs().to_f64()))
+            })
+        };
+        let larger = |a: (f64, f64), b: (f64, f64)| (a.0.max(b.0), a.1.max(b.1));
+        let rows = (0..self.nrows()).into_par_iter().with_min_len(ROWS_PER_TASK);
+        let (difference, largest) = rows.map(row).reduce(|| (0.0, 0.0), larger);
+        if difference == 0.0 { 0.0 } else { difference / largest }
+    }
+
     fn row_facts(&self, i: usize) -> Symmetry {
         let (columns, values) = self.row(i);
         let mut facts = Symmetry::ALL;

@@ -1,45 +1,236 @@
-//! What choices depend on, found once per matrix.
+//! What choices depend on, found once per matrix, in time proportional to its entries.
 
 use crate::engine::SolverSpace;
 use crate::error::BackendError;
 use crate::matrix::{Csr, Symmetry};
+use crate::transform::structural_rank;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// Facts about a matrix that choices depend on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A diagonal entry of at most this multiple of the largest in its row is tiny.
+pub(crate) const TINY: f64 = 1e-8;
+
+/// Facts about a matrix that choices depend on. Counts are those of the rows that this process holds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Facts {
-    /// Rows that this process holds.
+    /// Rows.
     pub rows: usize,
-    /// Entries that it holds.
+    /// Entries.
     pub entries: usize,
     /// aᵢⱼ = aⱼᵢ, explicit zeros being as good as none.
     pub symmetric: bool,
+    /// The same up to 8 ε of the largest entry: symmetric before somebody rounded.
+    pub nearly_symmetric: bool,
+    /// The largest |aᵢⱼ − aⱼᵢ| over the largest |aᵢⱼ|.
+    pub asymmetry: f64,
     /// (i, j) is an entry where (j, i) is one.
     pub symmetric_pattern: bool,
     /// aᵢᵢ > 0 everywhere.
     pub positive_diagonal: bool,
+    /// Rows without a diagonal entry, or with a zero there.
+    pub zero_diagonals: usize,
+    /// Rows whose diagonal entry is at most 10⁻⁸ of their largest entry, those without one included.
+    pub tiny_diagonals: usize,
+    /// The signs of an M-matrix: aᵢᵢ > 0 and aᵢⱼ ≤ 0 elsewhere.
+    pub m_matrix_signs: bool,
+    /// Rows with |aᵢᵢ| ≥ Σ |aᵢⱼ|, j ≠ i, up to rounding.
+    pub dominant_rows: usize,
+    /// A·1 = 0 up to rounding: constant vectors are solutions of A x = 0.
+    pub constant_null_vector: bool,
+    /// Aᵀ·1 = 0 up to rounding: no solution exists unless the numbers of b sum up to 0.
+    pub constant_left_null_vector: bool,
+    /// The most entries, no two of them in one row or column; less than the rows if every matrix of this pattern is singular.
+    pub structural_rank: usize,
 }
 
 impl Facts {
+    /// A difference of this multiple of the largest entry between aᵢⱼ and aⱼᵢ is rounding.
+    pub const ROUNDING: f64 = 8.0 * f64::EPSILON;
+
     /// The facts about a matrix whose parts are held by the processes of a space.
     pub fn of<S: SolverSpace>(space: &S, a: &Csr<f64>) -> Result<Self, BackendError> {
         // What holds for the parts of all processes.
         let everywhere =
             |holds: bool| Ok::<_, BackendError>(space.first((!holds).then_some((0, 0.0)))?.is_none());
-        let Symmetry { symmetric, pattern, .. } = a.view().symmetry();
-        let (symmetric, symmetric_pattern) = (everywhere(symmetric)?, everywhere(pattern)?);
-        let positive_diagonal = everywhere(symmetric && has_positive_diagonal(a))?;
-        Ok(Facts { rows: a.nrows(), entries: a.nnz(), symmetric, symmetric_pattern, positive_diagonal })
+        let own = Self::of_matrix(a);
+        Ok(Facts {
+            symmetric: everywhere(own.symmetric)?,
+            nearly_symmetric: everywhere(own.nearly_symmetric)?,
+            symmetric_pattern: everywhere(own.symmetric_pattern)?,
+            positive_diagonal: everywhere(own.positive_diagonal)?,
+            m_matrix_signs: everywhere(own.m_matrix_signs)?,
+            constant_null_vector: everywhere(own.constant_null_vector)?,
+            constant_left_null_vector: everywhere(own.constant_left_null_vector)?,
+            ..own
+        })
     }
 
-    /// Symmetric, and nothing speaks against positive definite.
+    /// The facts about a matrix that this process holds.
+    pub fn of_matrix(a: &Csr<f64>) -> Self {
+        let Symmetry { symmetric, pattern, .. } = a.view().symmetry();
+        let asymmetry = if symmetric { 0.0 } else { a.view().asymmetry() };
+        let rows = (0..a.nrows()).into_par_iter().with_min_len(1 << 12);
+        let sums = rows.map(|i| RowFacts::of(a, i)).reduce(RowFacts::default, RowFacts::and);
+        let n = a.nrows();
+        Facts {
+            rows: n,
+            entries: a.nnz(),
+            symmetric,
+            nearly_symmetric: asymmetry <= Self::ROUNDING,
+            asymmetry,
+            symmetric_pattern: pattern,
+            positive_diagonal: sums.positive == n,
+            zero_diagonals: sums.zero,
+            tiny_diagonals: sums.tiny,
+            m_matrix_signs: sums.m_matrix == n,
+            dominant_rows: sums.dominant,
+            constant_null_vector: n > 0 && sums.zero_sum == n,
+            constant_left_null_vector: n > 0
+                && if symmetric { sums.zero_sum == n } else { has_zero_column_sums(a) },
+            structural_rank: if sums.zero == 0 { n } else { structural_rank(a) },
+        }
+    }
+
+    /// Symmetric up to rounding, and nothing speaks against positive definite.
     pub fn may_be_definite(&self) -> bool {
-        self.symmetric && self.positive_diagonal
+        self.nearly_symmetric && self.positive_diagonal
+    }
+
+    /// The facts in words, the ones that are worth a line.
+    pub fn words(&self) -> Vec<String> {
+        let count = |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}"));
+        let symmetry = match (self.symmetric, self.nearly_symmetric, self.symmetric_pattern) {
+            (true, _, true) => "symmetric".into(),
+            (true, _, false) => "symmetric, with explicit zeros on one side".into(),
+            (false, true, _) => format!("symmetric up to rounding ({:.1e})", self.asymmetry),
+            (false, false, true) => {
+                format!("not symmetric ({:.1e}), with a symmetric pattern", self.asymmetry)
+            }
+            (false, false, false) => "not symmetric, in its pattern neither".into(),
+        };
+        let dominance = match self.dominant_rows {
+            all if all == self.rows => "diagonally dominant".into(),
+            rows => format!("{rows} of {} rows diagonally dominant", self.rows),
+        };
+        let singular = match (self.constant_null_vector, self.constant_left_null_vector) {
+            (true, true) => Some("singular: rows and columns sum up to 0".into()),
+            (true, false) => Some("singular: rows sum up to 0".into()),
+            (false, true) => Some("singular: columns sum up to 0".into()),
+            (false, false) => None,
+        };
+        let rank = (self.structural_rank < self.rows)
+            .then(|| format!("singular: rank {} of {} by its pattern", self.structural_rank, self.rows));
+        let signs = match (self.m_matrix_signs, self.positive_diagonal) {
+            (true, _) => Some("signs of an M-matrix".into()),
+            (false, true) => Some("positive diagonal".into()),
+            (false, false) => None,
+        };
+        let tiny = count(self.tiny_diagonals - self.zero_diagonals, "tiny diagonal entries");
+        let zero = count(self.zero_diagonals, "diagonal entries that are zero or missing");
+        [Some(symmetry), signs, zero, tiny, Some(dominance), singular, rank].into_iter().flatten().collect()
     }
 }
 
-fn has_positive_diagonal(a: &Csr<f64>) -> bool {
-    (0..a.nrows()).into_par_iter().with_min_len(1 << 12).all(|i| a.get(i, i) > 0.0)
+/// How many rows have what.
+#[derive(Debug, Clone, Copy, Default)]
+struct RowFacts {
+    positive: usize,
+    zero: usize,
+    tiny: usize,
+    m_matrix: usize,
+    dominant: usize,
+    zero_sum: usize,
+}
+
+impl RowFacts {
+    fn of(a: &Csr<f64>, i: usize) -> Self {
+        let (columns, values) = a.row(i);
+        let (mut diagonal, mut largest, mut others, mut sum) = (0.0, 0.0f64, 0.0, 0.0);
+        let mut signs = true;
+        for (&j, &v) in columns.iter().zip(values) {
+            (largest, sum) = (largest.max(v.abs()), sum + v);
+            if j as usize == i {
+                diagonal = v;
+            } else {
+                others += v.abs();
+                signs &= v <= 0.0;
+            }
+        }
+        let rounding = columns.len() as f64 * f64::EPSILON;
+        RowFacts {
+            positive: usize::from(diagonal > 0.0),
+            zero: usize::from(diagonal == 0.0),
+            tiny: usize::from(diagonal.abs() <= TINY * largest || diagonal.is_nan()),
+            m_matrix: usize::from(signs && diagonal > 0.0),
+            dominant: usize::from(diagonal.abs() >= others * (1.0 - rounding)),
+            zero_sum: usize::from(sum.abs() <= rounding * (others + diagonal.abs())),
+        }
+    }
+
+    fn and(self, o: Self) -> Self {
+        RowFacts {
+            positive: self.positive + o.positive,
+            zero: self.zero + o.zero,
+            tiny: self.tiny + o.tiny,
+            m_matrix: self.m_matrix + o.m_matrix,
+            dominant: self.dominant + o.dominant,
+            zero_sum: self.zero_sum + o.zero_sum,
+        }
+    }
+}
+
+/// Whether every column sums up to 0, up to rounding.
+fn has_zero_column_sums(a: &Csr<f64>) -> bool {
+    // The sum, the sum of sizes and the number of entries of each column.
+    let mut columns = vec![(0.0, 0.0, 0.0); a.ncols()];
+    for (&j, &v) in a.pattern().col_idx().iter().zip(a.values()) {
+        let column = &mut columns[j as usize];
+        *column = (column.0 + v, column.1 + v.abs(), column.2 + 1.0);
+    }
+    columns.iter().all(|&(sum, size, count): &(f64, f64, f64)| sum.abs() <= count * f64::EPSILON * size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(n: usize, entries: &[(usize, usize, f64)]) -> Facts {
+        Facts::of_matrix(&Csr::from_entries(n, n, entries.iter().copied()).unwrap())
+    }
+
+    /// [ 1 -1 ]
+    /// [-1  1 ]
+    #[test]
+    fn a_graph_of_two_points() {
+        let f = facts(2, &[(0, 0, 1.0), (0, 1, -1.0), (1, 0, -1.0), (1, 1, 1.0)]);
+        assert!(f.symmetric && f.m_matrix_signs && f.constant_null_vector && f.constant_left_null_vector);
+        assert_eq!((f.dominant_rows, f.zero_diagonals, f.structural_rank), (2, 0, 2));
+        assert_eq!(f.words()[0], "symmetric");
+    }
+
+    /// [ 0  2 ]   [ 1 1 ]
+    /// [ 3  0 ]   [ 0 0 ]
+    #[test]
+    fn zeros_on_the_diagonal_and_a_pattern_that_is_singular() {
+        let f = facts(2, &[(0, 1, 2.0), (1, 0, 3.0)]);
+        assert_eq!((f.zero_diagonals, f.tiny_diagonals, f.structural_rank), (2, 2, 2));
+        assert!(f.symmetric_pattern && !f.nearly_symmetric && (f.asymmetry - 1.0 / 3.0).abs() < 1e-15);
+        let f = facts(2, &[(0, 0, 1.0), (0, 1, 1.0)]);
+        assert_eq!(f.structural_rank, 1);
+        assert!(f.words().iter().any(|line| line.contains("rank 1 of 2")));
+    }
+
+    #[test]
+    fn symmetric_up_to_rounding() {
+        let f = facts(2, &[(0, 0, 2.0), (0, 1, 1.0), (1, 0, 1.0 + f64::EPSILON), (1, 1, 2.0)]);
+        assert!(!f.symmetric && f.nearly_symmetric && f.may_be_definite() && f.asymmetry > 0.0);
+    }
+
+    #[test]
+    fn columns_alone_may_sum_up_to_zero() {
+        let f = facts(2, &[(0, 0, 1.0), (1, 0, -1.0), (0, 1, -2.0), (1, 1, 2.0)]);
+        assert!(!f.constant_null_vector && f.constant_left_null_vector);
+    }
 }

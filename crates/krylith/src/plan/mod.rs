@@ -11,6 +11,7 @@ mod facts;
 mod fallback;
 
 pub use facts::Facts;
+pub(crate) use facts::TINY;
 pub use fallback::{Failure, Fallback, Remedy};
 
 use crate::choice::{Layout, MatchingMode, Method, Precision};
@@ -52,6 +53,9 @@ pub struct SolvePlan {
     pub matching: MatchingMode,
     /// Why this method and this preconditioner.
     pub reasons: Vec<Reason>,
+    /// What speaks against a choice of the caller's, which is followed all the same.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// What follows a failure, in order.
     pub fallbacks: Vec<Fallback>,
     /// The storages that were looked at, in order, up to the one that is taken; empty where that was not asked for.
@@ -98,6 +102,8 @@ pub enum ReasonCode {
     AsPlanned,
     /// The matrix is symmetric with a positive diagonal, so that it may be positive definite.
     SymmetricPositiveDiagonal,
+    /// The same up to rounding.
+    NearlySymmetricPositiveDiagonal,
     /// The same, but explicit zeros on one side of the diagonal keep IC(0) from it.
     OneSidedZeros,
     /// The matrix is symmetric, but its diagonal is not positive.
@@ -111,7 +117,8 @@ pub enum ReasonCode {
 impl ReasonCode {
     /// What the facts say.
     pub(crate) fn of(facts: &Facts) -> Self {
-        match (facts.positive_diagonal, facts.symmetric, facts.symmetric_pattern) {
+        match (facts.positive_diagonal, facts.nearly_symmetric, facts.symmetric_pattern) {
+            (true, true, true) if !facts.symmetric => ReasonCode::NearlySymmetricPositiveDiagonal,
             (true, true, true) => ReasonCode::SymmetricPositiveDiagonal,
             (true, true, false) => ReasonCode::OneSidedZeros,
             (false, true, _) => ReasonCode::SymmetricIndefinite,
@@ -124,6 +131,9 @@ impl ReasonCode {
             ReasonCode::AsAsked => "as asked",
             ReasonCode::AsPlanned => "as planned",
             ReasonCode::SymmetricPositiveDiagonal => "the matrix is symmetric with a positive diagonal",
+            ReasonCode::NearlySymmetricPositiveDiagonal => {
+                "the matrix is symmetric up to rounding, with a positive diagonal"
+            }
             ReasonCode::OneSidedZeros => {
                 "the matrix is symmetric with a positive diagonal, but explicit zeros on one side keep IC(0) from it"
             }

@@ -18,8 +18,11 @@ impl Solver {
         matrix: &Csr<f64>,
     ) -> Result<SolvePlan, SolveError> {
         let plan = match self.method != Method::Auto && !self.preconditioner.is_auto() {
-            true => self.planned(None, self.method, self.preconditioner, ReasonCode::AsAsked),
-            false => self.choose(Facts::of(space, matrix)?),
+            true => SolvePlan {
+                warnings: self.warnings(matrix),
+                ..self.planned(None, self.method, self.preconditioner, ReasonCode::AsAsked)
+            },
+            false => self.choose(matrix, Facts::of(space, matrix)?),
         };
         Ok(match &self.planned {
             Some(given) => {
@@ -30,8 +33,25 @@ impl Solver {
         })
     }
 
+    /// What a method asked for by name needs and the matrix lacks.
+    fn warnings(&self, matrix: &Csr<f64>) -> Vec<String> {
+        let needs_symmetry = matches!(self.method, Method::Cg | Method::Minres);
+        if !needs_symmetry || matrix.symmetry().symmetric {
+            return Vec::new();
+        }
+        let asymmetry = matrix.asymmetry();
+        match asymmetry <= Facts::ROUNDING {
+            true => Vec::new(),
+            false => vec![format!(
+                "{} needs a symmetric matrix, and this one is not: |aij - aji| is up to {asymmetry:.1e} of the largest entry; \
+                 bicgstab and gmres do not need it",
+                self.method
+            )],
+        }
+    }
+
     /// The choices that the caller has left, by the facts.
-    fn choose(&self, facts: Facts) -> SolvePlan {
+    fn choose(&self, matrix: &Csr<f64>, facts: Facts) -> SolvePlan {
         let (definite, pattern) = (facts.may_be_definite(), facts.symmetric_pattern);
         let open = self.preconditioner.is_auto();
         // Without IC(0) there is ILU(0), which needs another method than conjugate gradients.
@@ -50,7 +70,12 @@ impl Solver {
             (false, ..) => PrecondSpec::ilu(0),
         };
         let reason = ReasonCode::of(&facts);
-        self.planned(Some(facts), method, preconditioner, reason)
+        let warnings = if self.method == Method::Auto || facts.nearly_symmetric {
+            Vec::new()
+        } else {
+            self.warnings(matrix)
+        };
+        SolvePlan { warnings, ..self.planned(Some(facts), method, preconditioner, reason) }
     }
 
     /// The plan for an operator without a matrix.
@@ -76,6 +101,7 @@ impl Solver {
             ordering: self.reorder,
             matching: self.matching,
             reasons: vec![Reason::from(reason)],
+            warnings: Vec::new(),
             considered: Vec::new(),
             predicted_entries: None,
             predicted_bytes: None,

@@ -160,6 +160,11 @@ impl Solver {
 }
 
 impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
+    /// What is done, and why.
+    pub fn plan(&self) -> &SolvePlan {
+        &self.plan
+    }
+
     /// Takes over the values of a matrix of the same pattern; allocates nothing unless a pivot is bad. A shift that the last
     /// matrix needed is kept; a larger one is looked for if that is not enough. After an error there is no factor, and solves are
     /// refused, until a matrix has one. A pattern that followed the values stays that of the first matrix.

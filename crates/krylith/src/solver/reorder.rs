@@ -8,14 +8,12 @@ use crate::choice::{MatchingMode, Method};
 use crate::engine::{Matrices, PermutedMatrix, Reordered, Reordering, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::{Csr, Permutation, exact_scale};
+use crate::plan::TINY;
 use crate::precond::PrecondSpec;
 use crate::precond::threshold::{ByThreshold, Scale};
 use crate::report::Recovery;
 use crate::setup::{Built, LayoutBuilder, SetupContext, SetupRecorder, SetupSummary, in_layouts};
 use crate::transform::{Matching, MatchingError, Ordering, OrderingError, order};
-
-/// A diagonal entry below this part of the largest of its row is tiny.
-const TINY: f64 = 1e-8;
 
 /// How rows and columns are to be permuted, and the scales found with that.
 pub(super) struct Permutations {

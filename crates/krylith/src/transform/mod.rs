@@ -15,9 +15,11 @@ mod matching;
 mod minimum_degree;
 mod ordering;
 mod quality;
+mod rank;
 mod rcm;
 
 pub use error::{MatchingError, OrderingError};
 pub use matching::Matching;
 pub use ordering::{Ordering, order};
 pub use quality::OrderingQuality;
+pub(crate) use rank::structural_rank;
