@@ -66,6 +66,9 @@ fn text(plan: &SolvePlan, loaded: &Loaded) -> String {
     text
 }
 
+/// A fallback after so many kinds of failure is one after any.
+const MANY: usize = 6;
+
 /// What follows which failures, one line each: `bad pivot: shift the diagonal, by as little as works`.
 fn fallbacks(all: &[Fallback]) -> Vec<String> {
     let mut before: Vec<Fault> = Vec::new();
@@ -75,7 +78,10 @@ fn fallbacks(all: &[Fallback]) -> Vec<String> {
             let again = if before.contains(failure) { " again" } else { "" };
             format!("{}{again}", failure_in_short(*failure))
         });
-        let failures = failures.collect::<Vec<_>>().join(", ");
+        let failures = match fallback.after.len() >= MANY {
+            true => "any failure, slow progress too".into(),
+            false => failures.collect::<Vec<_>>().join(", "),
+        };
         lines.push(format!("{failures}: {}", remedy_in_short(fallback.then)));
         before.extend(&fallback.after);
     }
@@ -101,7 +107,7 @@ fn remedy_in_short(remedy: Remedy) -> String {
         Remedy::Diagonal => "take the diagonal alone".into(),
         Remedy::LessFill => "take less fill".into(),
         Remedy::DoublePrecision => "the same in f64".into(),
-        Remedy::Method { method, preconditioner: Some(preconditioner) } if preconditioner.is_none() => {
+        Remedy::Method { method, preconditioner: Some(preconditioner), .. } if preconditioner.is_none() => {
             format!("{method} with no preconditioner")
         }
         other => other.to_string(),

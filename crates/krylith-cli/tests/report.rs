@@ -128,7 +128,8 @@ fn a_method_that_needs_more_than_the_matrix_has_is_warned_about() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.starts_with("krylith: warning: cg needs a symmetric matrix"), "{error}");
     let report: serde_json::Value =
-        serde_json::from_slice(&common::krylith(&[&arguments[..], &["--json", "-"]].concat()).stdout).unwrap();
+        serde_json::from_slice(&common::krylith(&[&arguments[..], &["--json", "-"]].concat()).stdout)
+            .unwrap();
     assert!(report["warnings"][0].as_str().unwrap().starts_with("cg needs"), "{report}");
     assert_eq!(report["solver"], "cg");
     assert!(report["matrix"]["asymmetry"].as_f64().unwrap() > 0.1 && report["matrix"]["symmetric"] == false);

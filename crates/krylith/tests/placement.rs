@@ -180,6 +180,7 @@ impl LayoutBuilder<Space> for InReverse {
             ordering: String::new(),
             predicted: bytes,
             held: bytes,
+            relative_cost: 1.0,
         };
         let placement = Box::new(Placed(Arc::new(Reverse(source.0.nrows()))));
         let other = setup.other_matrix().map(|a| Backwards(reversed(a)));

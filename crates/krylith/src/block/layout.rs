@@ -40,6 +40,10 @@ impl LayoutBuilder<Threads<f64>> for InBlocks {
         "blocks"
     }
 
+    fn relative_cost(&self) -> f64 {
+        0.5
+    }
+
     fn predict(
         &self,
         setup: &Context<'_>,
@@ -122,6 +126,7 @@ fn build(
         ordering: String::new(),
         predicted: predicted + vectors,
         held: matrices.bytes(Storage::bytes) + m.bytes() + vectors,
+        relative_cost: 1.0,
     };
     let placement = Box::new(AsGiven(setup.layout));
     let engine = PlacedEngine::new(placement, matrices, DynPreconditioner::new(m));

@@ -4,6 +4,7 @@ use crate::choice::Method;
 use crate::error::SetupError;
 use crate::precond::PrecondSpec;
 use crate::report::Outcome;
+use crate::transform::Ordering;
 use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Formatter};
 
@@ -28,6 +29,8 @@ pub enum Failure {
     Diverged,
     /// Numbers that are not finite came up in the first iteration.
     NotFinite,
+    /// What is left of the run is predicted to cost more than what follows.
+    Slow,
 }
 
 impl Failure {
@@ -42,8 +45,9 @@ impl Failure {
     }
 
     /// Of a method, if there may be something to do about it.
-    pub(crate) fn of_method(outcome: Outcome) -> Option<Self> {
+    pub(crate) fn of_method(outcome: Outcome, slow: bool) -> Option<Self> {
         match outcome {
+            _ if slow => Some(Failure::Slow),
             Outcome::IndefiniteOperator => Some(Failure::IndefiniteOperator),
             Outcome::IndefinitePreconditioner => Some(Failure::IndefinitePreconditioner),
             Outcome::Breakdown => Some(Failure::Breakdown),
@@ -65,6 +69,7 @@ impl Display for Failure {
             Failure::Breakdown => "a breakdown of the method",
             Failure::Diverged => "divergence",
             Failure::NotFinite => "numbers that are not finite",
+            Failure::Slow => "slow progress",
         })
     }
 }
@@ -86,8 +91,11 @@ pub enum Remedy {
     Method {
         /// The method.
         method: Method,
-        /// Its preconditioner; the one that is there if not given.
+        /// Its preconditioner; the prepared one if not given.
         preconditioner: Option<PrecondSpec>,
+        /// The order of rows and columns; that of the plan if not given.
+        #[serde(default)]
+        ordering: Option<Ordering>,
     },
 }
 
@@ -98,11 +106,12 @@ impl Display for Remedy {
             Remedy::LessFill => f.write_str("less fill"),
             Remedy::Diagonal => f.write_str("the diagonal, or the largest entry of a row where it has none"),
             Remedy::DoublePrecision => f.write_str("the same in f64"),
-            Remedy::Method { method, preconditioner: Some(preconditioner) } => {
-                write!(f, "{method} with {preconditioner}")
+            Remedy::Method { method, preconditioner: Some(preconditioner), ordering } => {
+                write!(f, "{method} with {preconditioner}")?;
+                ordering.map_or(Ok(()), |ordering| write!(f, ", rows and columns by {ordering}"))
             }
-            Remedy::Method { method, preconditioner: None } => {
-                write!(f, "{method} with the same preconditioner")
+            Remedy::Method { method, preconditioner: None, .. } => {
+                write!(f, "{method} with the first preconditioner")
             }
         }
     }

@@ -7,9 +7,11 @@
 //!
 //! How a plan is chosen is described in the [module `solver`](crate::solver).
 
+mod cost;
 mod facts;
 mod fallback;
 
+pub use cost::{Machine, REFERENCE};
 pub use facts::Facts;
 pub(crate) use facts::TINY;
 pub use fallback::{Failure, Fallback, Remedy};
@@ -110,6 +112,8 @@ pub enum ReasonCode {
     SymmetricIndefinite,
     /// The matrix is not symmetric.
     NotSymmetric,
+    /// An incomplete factor is not to be trusted, and a complete one is cheap.
+    DirectIsCheap,
     /// There is no matrix, only products with it.
     NoMatrix,
 }
@@ -141,6 +145,9 @@ impl ReasonCode {
                 "the matrix is symmetric, but the diagonal is not all positive"
             }
             ReasonCode::NotSymmetric => "the matrix is not symmetric",
+            ReasonCode::DirectIsCheap => {
+                "a complete factor is predicted to cost no more than some iterations"
+            }
             ReasonCode::NoMatrix => "there is no matrix, only products with it",
         }
     }

@@ -13,10 +13,26 @@ fn remedies_come_in_order_and_once() {
     assert!(plan.shifts());
     assert_eq!(plan.remedy(Failure::BadPivot, &[]), Some(Remedy::Diagonal));
     assert_eq!(plan.remedy(Failure::BadPivot, &[Remedy::Diagonal]), None);
-    let minres = Remedy::Method { method: Method::Minres, preconditioner: Some(PrecondSpec::none()) };
+    let minres =
+        Remedy::Method { method: Method::Minres, preconditioner: Some(PrecondSpec::none()), ordering: None };
     assert_eq!(plan.remedy(Failure::IndefiniteOperator, &[]), Some(minres));
-    assert_eq!(plan.remedy(Failure::Diverged, &[minres]), None);
-    assert_eq!(plan.remedy(Failure::Breakdown, &[]), None);
+    let with = |method, kind| Remedy::Method { method, preconditioner: Some(kind), ordering: None };
+    let (cholesky, lu) =
+        (with(Method::Cg, PrecondSpec::cholesky()), with(Method::Gmres(50), PrecondSpec::lu()));
+    assert_eq!(plan.remedy(Failure::Slow, &[]), Some(cholesky));
+    assert_eq!(plan.remedy(Failure::Slow, &[cholesky]), Some(lu));
+    assert_eq!(plan.remedy(Failure::Breakdown, &[]), Some(lu));
+    // At the end the first method again, and then nothing.
+    let rest: Vec<Remedy> = plan.fallbacks.iter().map(|fallback| fallback.then).collect();
+    let again = Remedy::Method { method: Method::Cg, preconditioner: None, ordering: None };
+    assert_eq!(
+        plan.remedy(Failure::Slow, &rest[..rest.iter().position(|r| *r == again).unwrap()]),
+        Some(again)
+    );
+    assert_eq!(plan.remedy(Failure::Slow, &rest), None);
+    // What was asked for by name is not left for another.
+    let named = Solver::new().preconditioner(PrecondSpec::ic(0)).plan(&a).unwrap();
+    assert_eq!(named.remedy(Failure::Slow, &[]), None);
     let without = Solver::new().recover(false).method(Method::Cg).plan(&a).unwrap();
     assert!(!without.shifts() && without.fallbacks.is_empty(), "{:?}", without.fallbacks);
 }

@@ -43,7 +43,7 @@ impl LayoutBuilder<Threads<f64>> for ByRows {
                 }
             }
             Construction::Direct(which) => {
-                let recipe = Direct { kind: which, max_bytes: Some(setup.limit()) };
+                let recipe = Direct { kind: which, max_bytes: Some(setup.limit_of_complete()) };
                 by_recipe(setup, &recipe, kind, recorder)
             }
             Construction::Recipe(recipe) => by_recipe(setup, &*recipe, kind, recorder),
@@ -59,6 +59,10 @@ impl LayoutBuilder<Threads<f64>> for ByRows {
 
     fn name(&self) -> &'static str {
         "rows"
+    }
+
+    fn has_complete_factors(&self) -> bool {
+        true
     }
 
     fn predict(
@@ -170,7 +174,18 @@ fn built<S: Real>(
     let vectors = setup.vector_bytes() as usize;
     let (predicted, held) = (predicted.unwrap_or(bytes) + vectors, bytes + vectors);
     let ordering = String::new();
-    let summary = SetupSummary { kind, nnz, bytes, shift, schedule, layout, ordering, predicted, held };
+    let summary = SetupSummary {
+        kind,
+        nnz,
+        bytes,
+        shift,
+        schedule,
+        layout,
+        ordering,
+        predicted,
+        held,
+        relative_cost: 1.0,
+    };
     Attempt::Built(Built::InOrder(DynPreconditioner::new(f)), summary)
 }
 
@@ -201,6 +216,7 @@ fn by_recipe(
         ordering: String::new(),
         predicted: predicted + vectors,
         held: bytes + vectors,
+        relative_cost: 1.0,
     };
     Ok(Attempt::Built(Built::InOrder(m), summary))
 }

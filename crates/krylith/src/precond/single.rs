@@ -67,6 +67,7 @@ impl LayoutBuilder<Threads<f64>> for InSingle {
             ordering: String::new(),
             predicted: around(setup),
             held: around(setup),
+            relative_cost: 1.0,
         };
         let m = match setup.recipe(kind) {
             Some(recipe) => {

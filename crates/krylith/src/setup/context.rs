@@ -167,14 +167,18 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
     /// Bytes that a factor, and a copy of A made for it, may take: the caller's limit, and what the vectors leave of the memory that
     /// there is. Without a limit of the caller's, not out of all proportion to A.
     pub fn limit(&self) -> u64 {
-        let SetupOptions { max_bytes, max_memory, .. } = self.options;
-        let left = self.memory().saturating_sub(self.vector_bytes()).saturating_sub(self.reserved);
-        let a = self.source;
-        match (max_bytes, max_memory) {
-            (Some(bytes), _) => left.min(bytes),
-            (None, Some(_)) => left,
-            (None, None) => left.min((PROPORTION * bytes_by_rows(a.nrows(), a.nnz() as u64)).max(SMALL)),
+        let (limit, a) = (self.limit_of_complete(), self.source);
+        match (self.options.max_bytes, self.options.max_memory) {
+            (None, None) => limit.min((PROPORTION * bytes_by_rows(a.nrows(), a.nnz() as u64)).max(SMALL)),
+            _ => limit,
         }
+    }
+
+    /// The same for a complete factor, whose bytes are known exactly: not held to a proportion.
+    pub(crate) fn limit_of_complete(&self) -> u64 {
+        let max_bytes = self.options.max_bytes;
+        let left = self.memory().saturating_sub(self.vector_bytes()).saturating_sub(self.reserved);
+        left.min(max_bytes.unwrap_or(u64::MAX))
     }
 
     /// `Err(MemoryLimit)` if a factor takes more bytes than it may.

@@ -22,7 +22,10 @@ pub(crate) fn in_layouts<S: SolverSpace>(
     setup.choose_precision(kind, recorder);
     for layout in layouts {
         match layout.build(&setup, kind, recorder)? {
-            Attempt::Built(built, summary) => return Ok((built, summary)),
+            Attempt::Built(built, mut summary) => {
+                summary.relative_cost = layout.relative_cost();
+                return Ok((built, summary));
+            }
             Attempt::Refused(reason) => setup.refusals.borrow_mut().push(reason),
         }
     }
@@ -48,6 +51,7 @@ pub(crate) fn no_preconditioner<S: SolverSpace>(
         ordering: String::new(),
         predicted: bytes,
         held: bytes,
+        relative_cost: 1.0,
     };
     (DynPreconditioner::new(Identity::<S>::new(layout)), summary)
 }

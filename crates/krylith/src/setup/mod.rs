@@ -46,6 +46,8 @@ pub struct SetupSummary {
     pub predicted: usize,
     /// The same bytes, counted.
     pub held: usize,
+    /// What an iteration takes, as a part of what it takes by rows as given ([`LayoutBuilder::relative_cost`]).
+    pub relative_cost: f64,
 }
 
 /// What a layout has built.
@@ -83,6 +85,16 @@ pub enum Prospect {
 pub trait LayoutBuilder<S: SolverSpace>: Sync {
     /// Its name, for plans.
     fn name(&self) -> &'static str;
+
+    /// What an iteration takes, predicted as a part of what it takes by rows as given.
+    fn relative_cost(&self) -> f64 {
+        1.0
+    }
+
+    /// Whether it has complete factors, which [`Method::Auto`](crate::Method::Auto) may then choose.
+    fn has_complete_factors(&self) -> bool {
+        false
+    }
 
     /// What [`build`](Self::build) would do, without values being factored.
     fn predict(

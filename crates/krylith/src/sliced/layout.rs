@@ -42,6 +42,10 @@ impl LayoutBuilder<Threads<f64>> for InSlices {
         "slices"
     }
 
+    fn relative_cost(&self) -> f64 {
+        0.5
+    }
+
     fn predict(
         &self,
         setup: &Context<'_>,
@@ -177,6 +181,7 @@ fn build<S: StorageScalar>(
         held: of_a.bytes() + extra + copies + m.bytes() + vectors,
         layout: memory.layout,
         ordering: String::new(),
+        relative_cost: 1.0,
     };
     let placement = Box::new(Placed(Arc::clone(&of_a.order)));
     let engine = PlacedEngine::new(placement, matrices, DynPreconditioner::new(m));

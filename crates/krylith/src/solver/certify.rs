@@ -12,6 +12,7 @@
 //! Reference: van der Vorst & Ye 2000, doi:10.1137/S1064827599353865.
 
 use super::options::Solver;
+use super::patience::Watcher;
 use super::workspace::Vectors;
 use crate::engine::SolverSpace;
 use crate::error::{BackendError, SolveError};
@@ -32,6 +33,8 @@ const FLOOR: f64 = f64::EPSILON / 16.0;
 const SINGULAR: f64 = 1e-8;
 /// A backward error at rounding level with a relative residual above this: x has grown without bound.
 const LARGE_RESIDUAL: f64 = 1e-3;
+/// What is said where what follows is predicted to be faster.
+pub(super) const TOO_SLOW: &str = "what is left is predicted to take longer than what follows";
 /// What is said where replacements have not helped.
 const DRIFTED: &str = "the residual of the recurrence is not that of x";
 /// Why a guess is not started from.
@@ -159,8 +162,12 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
     /// Runs a method with the criterion for what is left, numbering its iterations on from those before.
     pub(super) fn watch(
         &mut self,
-        observer: &mut dyn Observer<f64>,
-        run: impl FnOnce(&S::Vector, &mut Remaining<'_>, &mut Watched<'_, S>) -> Result<Finish<f64>, BackendError>,
+        (observer, watcher): (&mut dyn Observer<f64>, Option<&mut Watcher<'_>>),
+        run: impl FnOnce(
+            &S::Vector,
+            &mut Remaining<'_, '_>,
+            &mut Watched<'_, S>,
+        ) -> Result<Finish<f64>, BackendError>,
     ) -> Result<Finish<f64>, BackendError> {
         let tolerance = match self.own {
             Some(_) => Residual { rtol: FLOOR, atol: 0.0 },
@@ -172,6 +179,7 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
             before: self.iterations,
             scale: self.scale,
             limit: IterationLimit(self.max_iterations - self.iterations),
+            watcher,
         };
         let own = self.space.len(&self.space.layout(&self.v.b));
         let room = if observer.wants_directions() { own } else { 0 };
@@ -214,6 +222,7 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
                 Ok(Verdict::Replace)
             }
             Status::Stopped(StopReason::ResidualMet) => ended(Outcome::Breakdown, DRIFTED),
+            Status::Stopped(StopReason::Other(TOO_SLOW)) => ended(Outcome::MaxIterations, TOO_SLOW),
             Status::Stopped(_) => ended(Outcome::MaxIterations, "limit of iterations"),
             Status::Interrupted => ended(Outcome::Interrupted, "interrupted"),
             Status::IndefiniteOperator => ended(Outcome::IndefiniteOperator, "A is not positive definite"),
@@ -340,7 +349,7 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         self.rhs_norm
     }
 
-    fn relative_residual(&self) -> f64 {
+    pub(super) fn relative_residual(&self) -> f64 {
         self.relative(self.norms.norm)
     }
 
@@ -382,15 +391,17 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
 }
 
 /// The user's tolerance or criterion, and what is left of the iterations.
-pub(super) struct Remaining<'c> {
+pub(super) struct Remaining<'c, 'p> {
     tolerance: Residual<f64>,
     own: Option<&'c mut dyn StoppingCriterion<f64>>,
     before: usize,
     scale: f64,
     limit: IterationLimit,
+    /// Whether to leave for what follows.
+    watcher: Option<&'c mut Watcher<'p>>,
 }
 
-impl StoppingCriterion<f64> for Remaining<'_> {
+impl StoppingCriterion<f64> for Remaining<'_, '_> {
     fn check(&mut self, at: &Iteration<f64>) -> Option<StopReason> {
         if at.index == 0 && at.residual_norm * f64::EPSILON > at.rhs_norm {
             return Some(StopReason::Other(WORTHLESS_GUESS));
@@ -404,7 +415,11 @@ impl StoppingCriterion<f64> for Remaining<'_> {
             // What it says is checked with the recomputed residual.
             return Some(StopReason::ResidualMet);
         }
-        self.tolerance.check(at).or_else(|| self.limit.check(at))
+        self.tolerance.check(at).or_else(|| self.limit.check(at)).or_else(|| {
+            let bound = f64::max(self.tolerance.rtol * at.rhs_norm, self.tolerance.atol);
+            let spent = self.watcher.as_mut().is_some_and(|watcher| watcher.is_spent(at, bound));
+            spent.then_some(StopReason::Other(TOO_SLOW))
+        })
     }
 }
 

@@ -11,11 +11,16 @@
 //! [`Solver`] has the choices; [`Solver::prepare`] keeps analysis, factor and workspace for many right-hand sides or for
 //! matrices whose values change.
 //!
-//! `auto` follows this rule. A matrix with symmetric values, a symmetric pattern and a positive diagonal gets CG with IC(0). Every other
-//! matrix, also a symmetric one whose diagonal is not positive, gets BiCGStab with ILU(0). If CG finds A or M indefinite, diverges or meets
-//! numbers that are not finite, MINRES goes on without a preconditioner. If BiCGStab breaks down or diverges, GMRES(30) goes on from its
-//! best x; if the factor gave numbers that are not finite, with the diagonal as preconditioner. A method that the caller chose is not
-//! replaced. A fallback lasts for one solve: the next right-hand side begins with the prepared method again.
+//! `auto` follows this rule. A matrix with symmetric values (up to rounding), a symmetric pattern and a positive diagonal gets CG with IC(0). One
+//! with zero or tiny diagonal entries, or with most rows not diagonally dominant, gets GMRES(50) with a complete LU where that is
+//! predicted to cost no more than 60 iterations. Every other matrix gets BiCGStab with ILU(0).
+//!
+//! A method that `auto` chose is left when it fails, or when the rest of it is predicted to cost twice as much as what follows: from CG to
+//! a complete Cholesky factor, or to MINRES if A is indefinite; then to GMRES(50) with a complete LU; then to an incomplete LU by threshold with
+//! columns exchanged; then to the first choice again. Each goes on from the best x so far. What a complete factor cannot
+//! improve is final. Costs are predicted from counts ([`plan::Machine`](crate::plan::Machine)), and no clock decides, so a plan is
+//! the same on any number of threads. A method or preconditioner that the caller chose is not left for being slow. A fallback lasts for one solve: the next
+//! right-hand side begins with the prepared method again.
 //!
 //! A bad pivot, of any factor, is followed by a shift of the diagonal, as small as one can be found quickly, and if none works by
 //! the diagonal alone, in a form that cannot fail ([`Solver::recover`] turns this off). Every such step is in `report.recovery`.
@@ -23,6 +28,7 @@
 mod build;
 mod certify;
 mod options;
+mod patience;
 mod plan;
 mod prepared;
 mod reorder;

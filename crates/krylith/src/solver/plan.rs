@@ -6,23 +6,27 @@ use crate::choice::{Method, Precision};
 use crate::engine::SolverSpace;
 use crate::error::{SetupError, SolveError};
 use crate::matrix::{Csr, exact_scale};
-use crate::plan::{Considered, Facts, Failure, Fallback, Reason, ReasonCode, Remedy, SolvePlan};
+use crate::plan::{Considered, Facts, Failure, Fallback, REFERENCE, Reason, ReasonCode, Remedy, SolvePlan};
 use crate::precond::PrecondSpec;
-use crate::setup::{LayoutBuilder, Prospect, SetupContext, SetupRecorder};
+use crate::precond::direct::{Direct, DirectKind};
+use crate::precond::registry::{FillRule, Threshold};
+use crate::setup::{LayoutBuilder, Prospect, SetupContext, SetupRecorder, available_memory};
+use crate::transform::Ordering;
 
 impl Solver {
-    /// The rule of the module's head.
+    /// The rule of the module's head; with `complete` factors among what may be chosen.
     pub(super) fn plan_for<S: SolverSpace>(
         &self,
         space: &S,
         matrix: &Csr<f64>,
+        complete: bool,
     ) -> Result<SolvePlan, SolveError> {
         let plan = match self.method != Method::Auto && !self.preconditioner.is_auto() {
             true => SolvePlan {
                 warnings: self.warnings(matrix),
                 ..self.planned(None, self.method, self.preconditioner, ReasonCode::AsAsked)
             },
-            false => self.choose(matrix, Facts::of(space, matrix)?),
+            false => self.choose(matrix, Facts::of(space, matrix)?, complete),
         };
         Ok(match &self.planned {
             Some(given) => {
@@ -51,7 +55,13 @@ impl Solver {
     }
 
     /// The choices that the caller has left, by the facts.
-    fn choose(&self, matrix: &Csr<f64>, facts: Facts) -> SolvePlan {
+    fn choose(&self, matrix: &Csr<f64>, facts: Facts, complete: bool) -> SolvePlan {
+        let complete = complete && self.method == Method::Auto && self.preconditioner.is_auto();
+        if complete && let Some(reason) = self.prefers_direct(matrix, &facts) {
+            let plan =
+                self.planned(Some(facts), Method::Gmres(50), PrecondSpec::lu(), ReasonCode::DirectIsCheap);
+            return SolvePlan { reasons: vec![reason], fallbacks: self.after_direct(), ..plan };
+        }
         let (definite, pattern) = (facts.may_be_definite(), facts.symmetric_pattern);
         let open = self.preconditioner.is_auto();
         // Without IC(0) there is ILU(0), which needs another method than conjugate gradients.
@@ -75,7 +85,59 @@ impl Solver {
         } else {
             self.warnings(matrix)
         };
-        SolvePlan { warnings, ..self.planned(Some(facts), method, preconditioner, reason) }
+        let mut plan = SolvePlan { warnings, ..self.planned(Some(facts), method, preconditioner, reason) };
+        if complete {
+            plan.fallbacks = ladder(plan.method, plan.fallbacks);
+        }
+        plan
+    }
+
+    /// Why a complete factor comes first, if it does: where an incomplete one is not to be trusted, and a complete one costs no more
+    /// than some iterations.
+    fn prefers_direct(&self, matrix: &Csr<f64>, facts: &Facts) -> Option<Reason> {
+        let doubtful = facts.tiny_diagonals > 0 || 2 * facts.dominant_rows < facts.rows;
+        if facts.may_be_definite() || !doubtful || facts.structural_rank < facts.rows || facts.rows < 2 {
+            return None;
+        }
+        let limit = ITERATIONS_FOR_DIRECT * REFERENCE.iteration(Method::BiCgStab, matrix, matrix.nnz());
+        if REFERENCE.direct_at_least(matrix) > limit {
+            return None;
+        }
+        let cost = Direct { kind: DirectKind::Lu, max_bytes: None }.cost(matrix).ok()?;
+        let bytes = self.max_bytes.or(self.max_memory).or_else(available_memory).unwrap_or(u64::MAX) / 2;
+        let takes = REFERENCE.direct(matrix, &cost);
+        (takes <= limit && cost.bytes() <= bytes).then(|| Reason {
+            code: ReasonCode::DirectIsCheap,
+            text: format!(
+                "{}, and a complete factor is predicted to cost no more than {:.0} iterations",
+                match facts.tiny_diagonals {
+                    0 => "most rows are not diagonally dominant",
+                    _ => "the diagonal has entries that are zero or tiny",
+                },
+                ITERATIONS_FOR_DIRECT * takes / limit
+            ),
+        })
+    }
+
+    /// What follows a complete factor that came first.
+    fn after_direct(&self) -> Vec<Fallback> {
+        let mut fallbacks = Vec::new();
+        if self.recover {
+            fallbacks.push(Fallback::new([Failure::BadPivot, Failure::MissingDiagonal], Remedy::Diagonal));
+        }
+        let ilu = Remedy::Method {
+            method: Method::BiCgStab,
+            preconditioner: Some(PrecondSpec::ilu(0)),
+            ordering: None,
+        };
+        // It cannot fail to be made.
+        let diagonal = Remedy::Method {
+            method: Method::Gmres(30),
+            preconditioner: Some(PrecondSpec::jacobi()),
+            ordering: None,
+        };
+        fallbacks.extend([by_threshold(), ilu, diagonal].map(|then| Fallback::new(HARD, then)));
+        fallbacks
     }
 
     /// The plan for an operator without a matrix.
@@ -130,11 +192,15 @@ impl Solver {
             fallbacks.push(Fallback::new(after, Remedy::DoublePrecision));
             return fallbacks;
         }
-        let gmres = |preconditioner| Remedy::Method { method: Method::Gmres(30), preconditioner };
+        let gmres =
+            |preconditioner| Remedy::Method { method: Method::Gmres(30), preconditioner, ordering: None };
         match (self.method, method) {
             (Method::Auto, Method::Cg) => {
-                let minres =
-                    Remedy::Method { method: Method::Minres, preconditioner: Some(PrecondSpec::none()) };
+                let minres = Remedy::Method {
+                    method: Method::Minres,
+                    preconditioner: Some(PrecondSpec::none()),
+                    ordering: None,
+                };
                 let after = [IndefiniteOperator, IndefinitePreconditioner, NotFinite, Diverged];
                 fallbacks.push(Fallback::new(after, minres));
             }
@@ -172,7 +238,8 @@ impl Solver {
         self.validate()?;
         matrix.pattern().require_square().map_err(SetupError::from)?;
         let scale = exact_scale(space.host(), matrix)?;
-        let mut plan = self.plan_for(space, matrix)?;
+        let mut plan =
+            self.plan_for(space, matrix, layouts.iter().any(|layout| layout.has_complete_factors()))?;
         if plan.facts.is_none() {
             plan.facts = Some(Facts::of(space, matrix)?);
         }
@@ -199,6 +266,62 @@ impl Solver {
             }
         }
         Ok(plan)
+    }
+}
+
+/// A complete factor may come first where it costs no more than this many iterations of BiCGStab with ILU(0).
+const ITERATIONS_FOR_DIRECT: f64 = 60.0;
+
+/// How a method may end without an answer.
+const HARD: [Failure; 6] = [
+    Failure::IndefiniteOperator,
+    Failure::IndefinitePreconditioner,
+    Failure::Breakdown,
+    Failure::Diverged,
+    Failure::NotFinite,
+    Failure::Slow,
+];
+
+/// The rungs between the planned method and its last resorts: complete factors, then one by threshold; at the end the planned
+/// method again, which is not left for being slow.
+fn ladder(method: Method, last: Vec<Fallback>) -> Vec<Fallback> {
+    let with = |method, kind| Remedy::Method { method, preconditioner: Some(kind), ordering: None };
+    let (first, others): (Vec<_>, Vec<_>) =
+        last.into_iter().partition(|fallback| !matches!(fallback.then, Remedy::Method { .. }));
+    let mut rungs = first;
+    let definite = method == Method::Cg;
+    if definite {
+        rungs.push(Fallback::new(
+            [Failure::Slow, Failure::Diverged],
+            with(Method::Cg, PrecondSpec::cholesky()),
+        ));
+    }
+    let complete_lu = Fallback::new(HARD, with(Method::Gmres(50), PrecondSpec::lu()));
+    let threshold = Fallback::new(HARD, by_threshold());
+    let again = Fallback::new(HARD, Remedy::Method { method, preconditioner: None, ordering: None });
+    if definite {
+        // MINRES without a preconditioner is often fast enough on an indefinite matrix, and left if not.
+        rungs.extend(others);
+        let minres = with(Method::Minres, PrecondSpec::jacobi());
+        rungs.extend([complete_lu, threshold, again, Fallback::new([Failure::IndefiniteOperator], minres)]);
+    } else {
+        rungs.extend([complete_lu, threshold]);
+        rungs.extend(others);
+        rungs.push(again);
+    }
+    rungs
+}
+
+/// Incomplete LU by threshold with columns exchanged, in an order for little fill.
+fn by_threshold() -> Remedy {
+    Remedy::Method {
+        method: Method::Gmres(50),
+        preconditioner: Some(PrecondSpec::ilut(Threshold {
+            keep: FillRule::Factor(20.0),
+            tau: 1e-5,
+            pivoting: true,
+        })),
+        ordering: Some(Ordering::Amd),
     }
 }
 

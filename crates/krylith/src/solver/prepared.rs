@@ -91,7 +91,8 @@ impl Solver {
         let started = Instant::now();
         let mut scale = 1.0;
         agree(&space, exact_scale(space.host(), matrix).map(|found| scale = found))?;
-        let plan = self.plan_for(&space, matrix)?;
+        let complete = a.matrix().is_some() && layouts.iter().any(|layout| layout.has_complete_factors());
+        let plan = self.plan_for(&space, matrix, complete)?;
         let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
         let mut recorder = SetupRecorder::default();
         recorder.seconds.analyze = started.elapsed().as_secs_f64();

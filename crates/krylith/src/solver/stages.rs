@@ -1,7 +1,8 @@
 //! The runs of a solve: the planned method, and after a failure what the plan has for it.
 
 use super::build::{SetUp, System, without};
-use super::certify::{Certifier, Ended, Figures, Verdict, is_zero};
+use super::certify::{Certifier, Ended, Figures, TOO_SLOW, Verdict, is_zero};
+use super::patience::{Patience, Watcher};
 use super::prepared::Prepared;
 use super::workspace::Workspace;
 use crate::choice::{Method, Precision};
@@ -11,10 +12,12 @@ use crate::krylov::Start;
 use crate::matrix::exact_scale;
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
-use crate::plan::{Failure, Remedy};
+use crate::plan::{Failure, REFERENCE, Remedy};
 use crate::precond::PrecondSpec;
+use crate::precond::direct::Direct;
+use crate::precond::registry::Construction;
 use crate::report::{Outcome, Recovery};
-use crate::setup::SetupRecorder;
+use crate::setup::{SetupContext, SetupRecorder};
 use crate::stop::StoppingCriterion;
 
 /// Who watches a solve, and the caller's own criterion; nobody and none by default.
@@ -88,36 +91,121 @@ pub(super) fn solve<S: SolverSpace, A: LinearOperator<S>>(
     Ok(Solved { outcome, method, engine, without_product, recovery, figures: certifier.into_figures() })
 }
 
-/// Runs the method and, where the plan has one, the next.
-fn run<S: SolverSpace, A: LinearOperator<S>>(
-    prepared: &Prepared<A, S>,
+/// Runs the method and, as long as the plan has one for how it ended, the next, each from the best x so far.
+fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
+    prepared: &'p Prepared<A, S>,
     x: &mut S::Vector,
     guess: &mut Option<S::Vector>,
-    certifier: &mut Certifier<'_, S, A>,
+    certifier: &mut Certifier<'p, S, A>,
     stage: &mut Stage<'_, S, A>,
     recovery: &mut Vec<Recovery>,
     observer: &mut dyn Observer<f64>,
 ) -> Result<Outcome, SolveError> {
-    let (space, a) = (certifier.space(), certifier.a());
+    let mut tried = Vec::new();
     loop {
-        let start = match is_zero(space, x)? {
+        let start = match is_zero(certifier.space(), x)? {
             true => None,
-            false => Some(keep(space, x, guess)?),
+            false => Some(keep(certifier.space(), x, guess)?),
         };
+        let mut watcher = patience(prepared, stage, certifier, &tried).map(Watcher::new);
         let (engine, own) = stage.parts(&prepared.engine);
-        let mut ended = iterate((engine, &mut *own), a, x, certifier, recovery, observer)?;
+        let mut ended = iterate((engine, &mut *own), x, certifier, recovery, (observer, watcher.as_mut()))?;
         if ended.outcome != Outcome::Converged && take_best((engine, own), x, start, certifier)? {
             ended = Ended { outcome: Outcome::Converged, what: "met" };
         }
-        let next = next_method(prepared, stage, &ended);
-        let Some(next) = next.filter(|_| certifier.iterations() < prepared.options.max_iterations) else {
+        let failure = Failure::of_method(ended.outcome, ended.what == TOO_SLOW);
+        let over = certifier.iterations() >= prepared.options.max_iterations;
+        let Some(failure) = failure.filter(|_| !over) else { return Ok(certifier.classify(&ended)?) };
+        if certifier.relative_residual() <= NO_BETTER {
             return Ok(certifier.classify(&ended)?);
-        };
-        let failed = format!("{}: {}", stage.method, ended.what);
-        recovery.push(Recovery { failed, row: None, value: None, action: next.to_string() });
-        recovery.extend(enter(prepared, space, a, next, stage)?);
+        }
+        // What a complete factor cannot improve, nothing can.
+        let kind = stage.engine.as_ref().map_or(prepared.summary.kind, |(_, summary)| summary.kind);
+        if kind.is_complete() {
+            let outcome = certifier.classify(&ended)?;
+            if matches!(outcome, Outcome::AttainableAccuracy | Outcome::Singular) {
+                return Ok(outcome);
+            }
+        }
+        let failed = format!("{} with {kind}: {}", stage.method, ended.what);
+        if !enter_next(prepared, certifier, stage, (failure, failed), &mut tried, recovery)? {
+            return Ok(certifier.classify(&ended)?);
+        }
     }
 }
+
+/// Prepares the first of the plan's remedies for a failure that can be prepared; `false` if there is none.
+fn enter_next<S: SolverSpace, A: LinearOperator<S>>(
+    prepared: &Prepared<A, S>,
+    certifier: &Certifier<'_, S, A>,
+    stage: &mut Stage<'_, S, A>,
+    (failure, mut failed): (Failure, String),
+    tried: &mut Vec<Remedy>,
+    recovery: &mut Vec<Recovery>,
+) -> Result<bool, SolveError> {
+    while let Some(next) = prepared.plan.remedy(failure, tried) {
+        tried.push(next);
+        recovery.push(Recovery { failed, row: None, value: None, action: next.to_string() });
+        match enter(prepared, certifier.space(), certifier.a(), next, stage) {
+            Ok(steps) => {
+                recovery.extend(steps);
+                return Ok(true);
+            }
+            // A remedy is no reason to end a solve that has an answer, of whatever quality.
+            Err(SolveError::Setup(error)) => failed = format!("{next}: {error}"),
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(false)
+}
+
+/// What the rest of a run is weighed against, if the plan has something that may be faster.
+fn patience<'p, S: SolverSpace, A: LinearOperator<S>>(
+    prepared: &'p Prepared<A, S>,
+    stage: &Stage<'_, S, A>,
+    certifier: &Certifier<'p, S, A>,
+    tried: &[Remedy],
+) -> Option<Patience<'p>> {
+    let (space, a, plan): (&'p S, &'p A, _) = (certifier.space(), certifier.a(), &prepared.plan);
+    let next = plan.remedy(Failure::Slow, tried)?;
+    // Processes would have to agree on what each of them predicts.
+    let matrix = a.matrix().filter(|_| space.total(&a.domain()) == space.len(&a.domain()))?;
+    let summary = stage.engine.as_ref().map_or(&prepared.summary, |(_, summary)| summary);
+    let iteration = summary.relative_cost * REFERENCE.iteration(stage.method, matrix, summary.nnz);
+    let begin = matrix.nrows().isqrt();
+    let times = |iterations: f64| {
+        let price = iterations * iteration;
+        Some(Patience { begin, iteration, at_least: price, price: Box::new(move || price) })
+    };
+    if summary.kind.is_complete() {
+        return times(ITERATIONS_ON_COMPLETE);
+    }
+    let Remedy::Method { preconditioner: Some(kind), .. } = next else {
+        return times(ITERATIONS_BEFORE_OTHERS);
+    };
+    let Construction::Direct(which) = kind.construct() else { return times(ITERATIONS_BEFORE_OTHERS) };
+    let others = plan.remedy(Failure::Slow, &[tried, &[next]].concat()).is_some_and(
+        |other| matches!(other, Remedy::Method { preconditioner: Some(kind), .. } if !kind.is_complete()),
+    );
+    let options = prepared.options.setup_options(plan);
+    let price = move || {
+        let setup = SetupContext::new(options, space, a.domain(), Some(matrix), matrix, (plan.method, 1.0));
+        let cost = Direct { kind: which, max_bytes: None }.cost(matrix).ok();
+        match cost.filter(|cost| cost.bytes() <= setup.limit_of_complete()) {
+            Some(cost) => REFERENCE.direct(matrix, &cost),
+            None if others => ITERATIONS_BEFORE_OTHERS * iteration,
+            None => f64::INFINITY,
+        }
+    };
+    Some(Patience { begin, iteration, at_least: REFERENCE.direct_at_least(matrix), price: Box::new(price) })
+}
+
+/// A relative residual that no other method is likely to improve on.
+const NO_BETTER: f64 = 1e-13;
+/// A complete factor needs a few iterations, and some more for each pivot that was replaced.
+const ITERATIONS_ON_COMPLETE: f64 = 100.0;
+/// What is tried after a method whose remainder is longer than this, where its price is not known.
+const ITERATIONS_BEFORE_OTHERS: f64 = 2000.0;
 
 /// A copy of the guess, for a solve that may have to go back to it.
 fn keep<'g, S: SolverSpace>(
@@ -133,17 +221,6 @@ fn keep<'g, S: SolverSpace>(
     Ok(guess)
 }
 
-/// What the plan goes on with after the planned method has failed.
-fn next_method<S: SolverSpace, A: LinearOperator<S>>(
-    prepared: &Prepared<A, S>,
-    stage: &Stage<'_, S, A>,
-    ended: &Ended,
-) -> Option<Remedy> {
-    let first = stage.other.is_none();
-    let failure = Failure::of_method(ended.outcome).filter(|_| first)?;
-    prepared.plan.remedy(failure, &[])
-}
-
 /// Prepares the next run: another method on the prepared factor, or an engine for this solve alone. What went wrong on the way.
 fn enter<S: SolverSpace, A: LinearOperator<S>>(
     prepared: &Prepared<A, S>,
@@ -154,50 +231,52 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
 ) -> Result<Vec<Recovery>, SolveError> {
     let Prepared { options, layouts, plan, .. } = prepared;
     let mut recorder = SetupRecorder::default();
-    let double;
-    let (solver, method, preconditioner) = match next {
-        Remedy::Method { method, preconditioner } => (options, method, preconditioner),
+    let mut solver = options.clone();
+    let (method, preconditioner) = match next {
+        Remedy::Method { method, preconditioner, ordering } => {
+            solver.reorder = ordering.unwrap_or(solver.reorder);
+            (method, preconditioner)
+        }
         Remedy::DoublePrecision => {
-            double = options.clone().precision(Precision::F64);
-            (&double, prepared.method, Some(prepared.summary.kind))
+            solver.precision = Precision::F64;
+            (prepared.method, Some(prepared.summary.kind))
         }
         _ => return Ok(recorder.recovery),
     };
-    stage.method = method.limited(space.total(&a.domain()), solver.max_iterations);
-    if let Some(kind) = preconditioner {
-        // What comes after a failure must not fail.
-        let kind = if kind == PrecondSpec::jacobi() { PrecondSpec::robust_jacobi() } else { kind };
-        stage.engine = Some(match a.matrix() {
-            Some(source) => {
-                let (scale, method) = (exact_scale(space.host(), source)?, stage.method);
-                let system = System { solver, space, layouts, a, source, scale, method, plan };
-                match next {
-                    Remedy::DoublePrecision => system.set_up(&mut recorder)?,
-                    _ => system.set_up_one(kind, &mut recorder)?,
-                }
-            }
-            None => without(space, a.domain(), stage.method),
-        });
-    }
-    let engine = stage.engine.as_ref().map_or(&prepared.engine, |(engine, _)| engine);
-    stage.other = Some(engine.workspace(space, a, stage.method)?);
+    let method = method.limited(space.total(&a.domain()), solver.max_iterations);
+    let built = match (preconditioner, a.matrix()) {
+        (None, _) => None,
+        (Some(kind), Some(source)) => {
+            // What comes after a failure must not fail.
+            let kind = if kind == PrecondSpec::jacobi() { PrecondSpec::robust_jacobi() } else { kind };
+            let scale = exact_scale(space.host(), source)?;
+            let system = System { solver: &solver, space, layouts, a, source, scale, method, plan };
+            Some(match next {
+                Remedy::DoublePrecision => system.set_up(&mut recorder)?,
+                _ => system.set_up_one(kind, &mut recorder)?,
+            })
+        }
+        (Some(_), None) => Some(without(space, a.domain(), method)),
+    };
+    let engine = built.as_ref().map_or(&prepared.engine, |(engine, _)| engine);
+    stage.other = Some(engine.workspace(space, a, method)?);
+    (stage.engine, stage.method) = (built, method);
     Ok(recorder.recovery)
 }
 
 /// Runs the method until the recomputed residual meets the tolerance or nothing more can be done.
 fn iterate<S: SolverSpace, A: LinearOperator<S>>(
     (engine, workspace): (&AnyEngine<S>, &mut AnyWorkspace<S, A>),
-    a: &A,
     x: &mut S::Vector,
     certifier: &mut Certifier<'_, S, A>,
     recovery: &mut Vec<Recovery>,
-    observer: &mut dyn Observer<f64>,
+    (observer, mut watcher): (&mut dyn Observer<f64>, Option<&mut Watcher<'_>>),
 ) -> Result<Ended, SolveError> {
-    let (space, directions) = (certifier.space(), observer.wants_directions());
+    let (space, a, directions) = (certifier.space(), certifier.a(), observer.wants_directions());
     engine.begin(workspace, space, a, (certifier.b(), x), directions)?;
     let mut start = Start::Fresh;
     loop {
-        let finish = certifier.watch(observer, |b, stop, observer| {
+        let finish = certifier.watch((&mut *observer, watcher.as_deref_mut()), |b, stop, observer| {
             engine.run(workspace, Run { start, space, a, b, x: &mut *x, stop, observer })
         })?;
         round_as_returned(space, x, certifier.scale())?;

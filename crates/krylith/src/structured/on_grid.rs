@@ -50,6 +50,10 @@ impl LayoutBuilder<Threads<f64>> for OnGrid {
         "grid"
     }
 
+    fn relative_cost(&self) -> f64 {
+        0.15
+    }
+
     fn predict(
         &self,
         setup: &Context<'_>,
@@ -220,6 +224,7 @@ fn build<S: StorageScalar>(
         ordering: String::new(),
         predicted: memory.copy + memory.factor + vectors,
         held,
+        relative_cost: 1.0,
     };
     Ok(Attempt::Built(Built::Placed(DynEngine::new(engine)), summary))
 }

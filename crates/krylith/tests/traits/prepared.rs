@@ -110,6 +110,7 @@ impl LayoutBuilder<Rank> for OwnRows {
             ordering: String::new(),
             predicted: m.factor.bytes(),
             held: m.factor.bytes(),
+            relative_cost: 1.0,
         };
         Ok(Attempt::Built(Built::InOrder(DynPreconditioner::new(m)), summary))
     }

@@ -56,6 +56,11 @@ impl PrecondSpec {
         PrecondSpec { name, ..Self::plain(&recipe::OWN) }
     }
 
+    /// Whether M is A up to rounding and replaced pivots.
+    pub fn is_complete(&self) -> bool {
+        matches!(self.construct(), Construction::Direct(_))
+    }
+
     /// What is known about it whatever its numbers are.
     pub fn info(&self) -> &'static PrecondInfo {
         self.info

@@ -1,0 +1,100 @@
+//! `auto` goes on where its first choice does not get far, says why, and does so alike on any number of threads.
+
+use krylith::{Csr, Method, Outcome, PrecondSpec, Solver, TripletBuilder, gallery::Problem};
+
+/// The biharmonic operator on m x m points, clamped: symmetric positive definite with a condition of about m⁴, and 13 entries per row.
+fn plate(m: usize) -> Csr<f64> {
+    let mut builder = TripletBuilder::new(m * m, m * m);
+    let weights = [(0i64, 0i64, 20.0), (1, 0, -8.0), (1, 1, 2.0), (2, 0, 1.0)];
+    for (y, x) in (0..m as i64).flat_map(|y| (0..m as i64).map(move |x| (y, x))) {
+        for (a, b, value) in weights {
+            let mut offsets = vec![(a, b), (-a, b), (a, -b), (-a, -b), (b, a), (-b, a), (b, -a), (-b, -a)];
+            offsets.sort_unstable();
+            offsets.dedup();
+            for (dy, dx) in offsets {
+                let (row, column) = (y + dy, x + dx);
+                if (0..m as i64).contains(&row) && (0..m as i64).contains(&column) {
+                    builder.push(y as usize * m + x as usize, row as usize * m + column as usize, value);
+                }
+            }
+        }
+    }
+    builder.build().unwrap()
+}
+
+/// A Laplacian minus a multiple of the identity: symmetric, with eigenvalues of both signs.
+fn helmholtz(m: usize, shift: f64) -> Csr<f64> {
+    let mut a = format!("poisson2d:{m}").parse::<Problem>().unwrap().generate().unwrap();
+    let places: Vec<usize> = (0..a.nrows()).map(|i| a.pattern().find(i, i).unwrap()).collect();
+    places.into_iter().for_each(|place| a.values_mut()[place] -= shift);
+    a
+}
+
+fn rhs(n: usize) -> Vec<f64> {
+    (0..n).map(|i| ((i * 7919 % 1009) as f64 - 504.0) / 504.0).collect()
+}
+
+#[test]
+fn a_slow_method_is_left_for_a_complete_factor() {
+    let a = plate(90);
+    let b = rhs(a.nrows());
+    let report = Solver::new().solve(&a, &b).unwrap().report;
+    assert_eq!(report.outcome, Outcome::Converged);
+    assert_eq!((report.solver.as_str(), report.preconditioner.as_str()), ("cg", "cholesky"), "{report}");
+    let step = report.recovery.last().unwrap();
+    assert!(step.failed.starts_with("cg with ic0: what is left is predicted to take longer"), "{step:?}");
+    // A preconditioner asked for by name is not left.
+    let report = Solver::new().preconditioner(PrecondSpec::ic(0)).solve(&a, &b).unwrap().report;
+    assert_eq!(report.preconditioner, "ic0");
+    let report = Solver::new().method(Method::Cg).solve(&a, &b).unwrap().report;
+    assert_eq!((report.solver.as_str(), report.preconditioner.as_str()), ("cg", "ic0"));
+}
+
+#[test]
+fn an_indefinite_matrix_ends_with_an_answer() {
+    let a = helmholtz(60, 0.3);
+    let b = rhs(a.nrows());
+    let solution = Solver::new().solve(&a, &b).unwrap();
+    solution.report.require_converged().unwrap();
+    let actions: Vec<&str> = solution.report.recovery.iter().map(|step| step.action.as_str()).collect();
+    assert!(actions.contains(&"minres with none"), "{actions:?}");
+    assert_eq!(solution.report.preconditioner, "lu", "{actions:?}");
+}
+
+/// Zeros on the diagonal: an incomplete factor is not tried, and the reason says so.
+#[test]
+fn a_saddle_point_gets_a_complete_factor_at_once() {
+    let n = 200;
+    let mut builder = TripletBuilder::new(n + n / 2, n + n / 2);
+    for i in 0..n {
+        builder.extend([(i, i, 2.0), (i, n + i / 2, 1.0), (n + i / 2, i, 1.0)]);
+        if i + 1 < n {
+            builder.extend([(i, i + 1, -1.0), (i + 1, i, -1.0)]);
+        }
+    }
+    let a = builder.build().unwrap();
+    let report = Solver::new().solve(&a, &rhs(a.nrows())).unwrap().report;
+    report.require_converged().unwrap();
+    assert!(
+        report.choice.starts_with("gmres with lu: the diagonal has entries that are zero"),
+        "{}",
+        report.choice
+    );
+    assert!(report.iterations < 10 && report.recovery.is_empty(), "{report}");
+}
+
+#[test]
+fn the_same_bits_on_any_number_of_threads_and_from_a_plan() {
+    for a in [plate(90), helmholtz(60, 0.3)] {
+        let b = rhs(a.nrows());
+        let one = Solver::new().threads(1).solve(&a, &b).unwrap();
+        let plan = Solver::new().threads(1).plan(&a).unwrap();
+        for threads in [2, 3] {
+            assert_eq!(Solver::new().threads(threads).plan(&a).unwrap(), plan);
+            let many = Solver::new().threads(threads).solve(&a, &b).unwrap();
+            assert_eq!((many.x == one.x, many.report.iterations), (true, one.report.iterations));
+        }
+        let again = Solver::new().with_plan(&plan).threads(2).solve(&a, &b).unwrap();
+        assert_eq!((again.x == one.x, again.report.iterations), (true, one.report.iterations));
+    }
+}
