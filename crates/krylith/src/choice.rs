@@ -23,6 +23,8 @@ pub enum Method {
     Fgmres(usize),
     /// MINRES.
     Minres,
+    /// LSMR: least squares of any A, by products with A and Aᵀ.
+    Lsmr,
 }
 
 impl Method {
@@ -30,6 +32,7 @@ impl Method {
     pub fn vectors(self) -> usize {
         match self {
             Method::Cg => 5,
+            Method::Lsmr => 7,
             Method::Auto | Method::BiCgStab | Method::Minres => 8,
             Method::Gmres(restart) => restart.saturating_add(3),
             Method::Fgmres(restart) => restart.saturating_mul(2).saturating_add(2),
@@ -106,13 +109,14 @@ pub enum MatchingMode {
 const RESTART: usize = 30;
 
 /// The names of methods.
-const METHODS: [(&str, Method); 6] = [
+const METHODS: [(&str, Method); 7] = [
     ("auto", Method::Auto),
     ("cg", Method::Cg),
     ("bicgstab", Method::BiCgStab),
     ("gmres", Method::Gmres(RESTART)),
     ("fgmres", Method::Fgmres(RESTART)),
     ("minres", Method::Minres),
+    ("lsmr", Method::Lsmr),
 ];
 
 impl FromStr for Method {
@@ -164,6 +168,7 @@ impl Display for Method {
             Method::Gmres(_) => "gmres",
             Method::Fgmres(_) => "fgmres",
             Method::Minres => "minres",
+            Method::Lsmr => "lsmr",
         })
     }
 }

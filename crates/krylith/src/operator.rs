@@ -312,6 +312,16 @@ impl<S: Space> LinearOperator<S> for Identity<S> {
     fn apply(&self, space: &S, x: &S::Vector, y: &mut S::Vector, _: &mut ()) -> Result<(), BackendError> {
         space.copy(x, y)
     }
+
+    fn apply_transpose(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        _: &mut (),
+    ) -> Result<(), BackendError> {
+        space.copy(x, y)
+    }
 }
 
 impl<S: Space, A: ?Sized> Preconditioner<S, A> for Identity<S> {

@@ -98,3 +98,21 @@ fn the_same_bits_on_any_number_of_threads_and_from_a_plan() {
         assert_eq!((again.x == one.x, again.report.iterations), (true, one.report.iterations));
     }
 }
+
+/// A row and a column of zeros in a matrix that is not symmetric: by LSMR, an answer where there is one, and the least squares where not.
+#[test]
+fn singular_systems_by_lsmr() {
+    let n = 60;
+    let entries =
+        (0..n - 1).flat_map(|i| [(i, i, 3.0), (i, (i + 7) % (n - 1), -1.0), ((2 * i) % (n - 1), i, 0.5)]);
+    let a = Csr::from_entries(n, n, entries).unwrap();
+    let solver = Solver::new().method(Method::Lsmr);
+    assert_eq!(solver.plan(&a).unwrap().preconditioner, PrecondSpec::column_norms());
+    let ones: Vec<f64> = (0..n).map(|i| a.row(i).1.iter().sum()).collect();
+    let solution = solver.solve(&a, &ones).unwrap();
+    solution.report.require_converged().unwrap();
+    assert_eq!(solution.x[n - 1], 0.0, "the column of zeros adds nothing to the answer of least norm");
+    let report = solver.solve(&a, &rhs(n)).unwrap().report;
+    assert_eq!(report.outcome, Outcome::Singular, "{report}");
+    assert!(report.normal_residual.unwrap() < 1e-8, "{report}");
+}

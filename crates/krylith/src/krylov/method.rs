@@ -1,6 +1,6 @@
 //! Methods behind one interface, for whoever chooses one at run time.
 
-use super::{BiCgStab, Cg, Fgmres, Finish, Gmres, Minres, System};
+use super::{BiCgStab, Cg, Fgmres, Finish, Gmres, Lsmr, Minres, System};
 use crate::choice::Method;
 use crate::error::BackendError;
 use crate::observe::Observer;
@@ -66,6 +66,7 @@ method!(BiCgStab, solve);
 method!(Gmres, solve);
 method!(Fgmres, solve);
 method!(Minres, solve);
+method!(Lsmr, solve);
 
 /// Any of the methods, without a box: A may borrow what it likes.
 pub enum AnyMethod<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
@@ -79,6 +80,8 @@ pub enum AnyMethod<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
     Fgmres(Fgmres<S, A, M>),
     /// MINRES.
     Minres(Minres<S, A, M>),
+    /// LSMR.
+    Lsmr(Lsmr<S, A, M>),
 }
 
 /// The same expression for every method.
@@ -90,6 +93,7 @@ macro_rules! with_method {
             AnyMethod::Gmres($method) => $work,
             AnyMethod::Fgmres($method) => $work,
             AnyMethod::Minres($method) => $work,
+            AnyMethod::Lsmr($method) => $work,
         }
     };
 }
@@ -102,6 +106,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> AnyMethod<S, A, M> {
             Method::Gmres(restart) => AnyMethod::Gmres(Gmres::new(system, restart)?),
             Method::Fgmres(restart) => AnyMethod::Fgmres(Fgmres::new(system, restart)?),
             Method::Minres => AnyMethod::Minres(Minres::new(system)?),
+            Method::Lsmr => AnyMethod::Lsmr(Lsmr::new(system)?),
             Method::BiCgStab | Method::Auto => AnyMethod::BiCgStab(BiCgStab::new(system)?),
         })
     }

@@ -11,6 +11,7 @@
 //! | [`BiCgStab`] | any | any, fixed | 2 | 2 | 3 | 6 | 8 |
 //! | [`Gmres`] with restart m | any | any, fixed | 1 | 1 | 2 | j + 1 to 2j + 1 | m + 3 |
 //! | [`Fgmres`] with restart m | any | any, may change | 1 | 1 | 2 | j + 1 to 2j + 1 | 2m + 2 |
+//! | [`Lsmr`] | any, singular too, with Aᴴ | any with M⁻ᴴ | 2 | 2 | 2 | 5 | 7 |
 //!
 //! The four columns in the middle count what one iteration applies, waits for and updates; j is the number of the step
 //! since the restart. A restart costs one A, one synchronisation and m updates and a few more; for `Gmres` also one M⁻¹.
@@ -29,6 +30,7 @@ mod eisenstat;
 mod fgmres;
 mod gmres;
 mod hessenberg;
+mod lsmr;
 mod method;
 mod minres;
 
@@ -38,6 +40,7 @@ pub use cg::Cg;
 pub use eisenstat::EisenstatCg;
 pub use fgmres::Fgmres;
 pub use gmres::Gmres;
+pub use lsmr::Lsmr;
 pub use method::{AnyMethod, KrylovMethod, Start};
 pub use minres::Minres;
 

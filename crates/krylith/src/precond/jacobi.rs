@@ -2,6 +2,9 @@
 //!
 //! The robust form cannot fail and is positive: it takes |aᵢᵢ|, and where that is missing or cannot be divided by, the largest
 //! |aᵢⱼ| of the row, or 1.
+//!
+//! [`ColumnNorms`] takes the norms ‖A eⱼ‖ of the columns, or 1 for a column of zeros: what least-squares methods are scaled by (van der Sluis
+//! 1969, doi:10.1007/BF02165096: within a factor of √n of the best diagonal).
 #![allow(unsafe_code)]
 
 use super::require_pattern;
@@ -20,6 +23,10 @@ pub struct Jacobi {
     pub robust: bool,
 }
 
+/// The recipe of a diagonal of the norms of columns.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ColumnNorms;
+
 /// No such entry.
 const MISSING: usize = usize::MAX;
 
@@ -29,6 +36,8 @@ pub struct JacobiSymbolic {
     pattern: Arc<Pattern>,
     places: Arc<[usize]>,
     robust: bool,
+    /// The norms of columns instead.
+    column_norms: bool,
 }
 
 /// The inverse of the diagonal.
@@ -47,7 +56,30 @@ impl<T: Scalar> Recipe<Threads<T>, Csr<T>> for Jacobi {
         let missing = |row| if self.robust { Ok(MISSING) } else { Err(SetupError::MissingDiagonal { row }) };
         let place = |row| pattern.find(row, row).map_or_else(|| missing(row), Ok);
         let places = (0..a.nrows()).map(place).collect::<Result<_, _>>()?;
-        Ok(JacobiSymbolic { pattern: Arc::clone(pattern), places, robust: self.robust })
+        Ok(JacobiSymbolic { pattern: Arc::clone(pattern), places, robust: self.robust, column_norms: false })
+    }
+}
+
+impl<T: Scalar> Recipe<Threads<T>, Csr<T>> for ColumnNorms {
+    type Symbolic = JacobiSymbolic;
+
+    fn analyze(&self, _: &Threads<T>, a: &Csr<T>) -> Result<JacobiSymbolic, SetupError> {
+        a.pattern().require_square()?;
+        let places = vec![MISSING; a.nrows()].into();
+        Ok(JacobiSymbolic { pattern: Arc::clone(a.pattern()), places, robust: true, column_norms: true })
+    }
+}
+
+/// 1 / ‖A eⱼ‖, or 1 for a column of zeros.
+fn inverse_column_norms<T: Scalar>(a: &Csr<T>, inverse: &mut [T]) {
+    let mut squares = vec![0.0; inverse.len()];
+    for (&j, v) in a.pattern().col_idx().iter().zip(a.values()) {
+        let size = v.abs().to_f64();
+        squares[j as usize] += size * size;
+    }
+    for (inverse, square) in inverse.iter_mut().zip(squares) {
+        let norm: f64 = f64::sqrt(square);
+        *inverse = T::from_f64(if norm > 0.0 && (1.0 / norm).is_finite() { 1.0 / norm } else { 1.0 });
     }
 }
 
@@ -64,6 +96,10 @@ impl<T: Scalar> Symbolic<Threads<T>, Csr<T>> for JacobiSymbolic {
 impl<T: Scalar> Preconditioner<Threads<T>, Csr<T>> for JacobiFactor<T> {
     fn refactor(&mut self, _: &Threads<T>, a: &Csr<T>) -> Result<(), SetupError> {
         require_pattern(&self.symbolic.pattern, a.pattern())?;
+        if self.symbolic.column_norms {
+            inverse_column_norms(a, &mut self.inverse);
+            return Ok(());
+        }
         for (row, (inverse, &place)) in self.inverse.iter_mut().zip(self.symbolic.places.iter()).enumerate() {
             let value = if place == MISSING { T::ZERO } else { a.values()[place] };
             let usable = |v: T| v != T::ZERO && v.is_finite() && (T::ONE / v).is_finite();
@@ -119,6 +155,20 @@ impl<T: Scalar> LinearOperator<Threads<T>> for JacobiFactor<T> {
                 *y = *x * *d;
             }
         });
+        Ok(())
+    }
+
+    /// A diagonal of real numbers is its own transpose; one of complex numbers is applied to conjugates.
+    fn apply_transpose(
+        &self,
+        _: &Threads<T>,
+        x: &Vec<T>,
+        y: &mut Vec<T>,
+        _: &mut (),
+    ) -> Result<(), BackendError> {
+        require_same("x and the diagonal", &x.len(), &self.inverse.len())?;
+        require_same("y and the diagonal", &y.len(), &self.inverse.len())?;
+        y.iter_mut().zip(x).zip(&self.inverse).for_each(|((y, x), d)| *y = *x * d.conj());
         Ok(())
     }
 }

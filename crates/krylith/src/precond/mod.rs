@@ -22,7 +22,7 @@ pub use driver::{Factor, FactorScratch};
 pub(crate) use fill::{bytes_by_rows, is_symmetric, require_symmetric};
 pub use form::{Form, Kind, PreservedSums, Update};
 pub use incomplete::{Incomplete, IncompleteFactor, IncompleteSymbolic};
-pub use jacobi::{Jacobi, JacobiFactor, JacobiSymbolic};
+pub use jacobi::{ColumnNorms, Jacobi, JacobiFactor, JacobiSymbolic};
 pub(crate) use pivot::FirstBadPivot;
 pub use registry::PrecondSpec;
 pub(crate) use single::InSingle;

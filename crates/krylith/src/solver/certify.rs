@@ -313,10 +313,31 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         }
         let Some(ratio) = self.a.normal_residual(self.space, &self.v.r)? else { return Ok(outcome) };
         self.normal_residual = Some(ratio);
+        if self.has_numbers_for_zero_rows()? {
+            // What is left of r besides them is rounding, and its ratio says nothing.
+            self.normal_residual = Some(0.0);
+            return Ok(Outcome::Singular);
+        }
         Ok(match at_limit || ratio <= SINGULAR || self.has_part_outside_of_range()? {
             true => Outcome::Singular,
             false => outcome,
         })
+    }
+
+    /// Whether b has numbers where A has rows of zeros, and they alone are beyond the tolerance: then there is no answer.
+    fn has_numbers_for_zero_rows(&self) -> Result<bool, BackendError> {
+        let Some(matrix) = self.a.matrix() else { return Ok(false) };
+        let empty = |i: &usize| matrix.row(*i).1.iter().all(|&v| v == 0.0);
+        let mut rows = (0..matrix.nrows()).filter(empty).peekable();
+        let mut square = 0.0;
+        if rows.peek().is_some() {
+            let mut b = vec![0.0; matrix.nrows()];
+            self.space.download(&self.v.b, &mut b)?;
+            square = rows.map(|i| b[i] * b[i]).sum::<f64>();
+        }
+        // What one process has is beyond the tolerance for all.
+        let certain = square.sqrt() * (1.0 - norm_roundoff(self.unknowns)) > self.certain_tolerance();
+        Ok(self.space.first(certain.then_some((0, 0.0)))?.is_some())
     }
 
     /// Whether Aᵀ1 = 0 to rounding, as for a pure Neumann problem, and b has a mean: then no residual is smaller than |1ᵀb| / √n.

@@ -17,7 +17,7 @@
 //!
 //! A method that `auto` chose is left when it fails, or when the rest of it is predicted to cost twice as much as what follows: from CG to
 //! a complete Cholesky factor, or to MINRES if A is indefinite; then to GMRES(50) with a complete LU; then to an incomplete LU by threshold with
-//! columns exchanged; then to the first choice again. Each goes on from the best x so far. What a complete factor cannot
+//! columns exchanged; then to LSMR, which needs no factor and gives the least squares of a singular system; then to the first choice again. Each goes on from the best x so far. What a complete factor cannot
 //! improve is final. Costs are predicted from counts ([`plan::Machine`](crate::plan::Machine)), and no clock decides, so a plan is
 //! the same on any number of threads. A method or preconditioner that the caller chose is not left for being slow. A fallback lasts for one solve: the next
 //! right-hand side begins with the prepared method again.

@@ -74,6 +74,7 @@ impl Solver {
         let symmetric_method = matches!(method, Method::Cg | Method::Minres);
         let preconditioner = match (symmetric_method, definite, pattern) {
             _ if !open => self.preconditioner,
+            _ if method == Method::Lsmr => PrecondSpec::column_norms(),
             (true, true, true) => PrecondSpec::ic(0),
             (true, true, false) => PrecondSpec::jacobi(),
             (true, false, _) => PrecondSpec::none(),
@@ -136,7 +137,12 @@ impl Solver {
             preconditioner: Some(PrecondSpec::jacobi()),
             ordering: None,
         };
-        fallbacks.extend([by_threshold(), ilu, diagonal].map(|then| Fallback::new(HARD, then)));
+        let lsmr = Remedy::Method {
+            method: Method::Lsmr,
+            preconditioner: Some(PrecondSpec::column_norms()),
+            ordering: None,
+        };
+        fallbacks.extend([by_threshold(), ilu, lsmr, diagonal].map(|then| Fallback::new(HARD, then)));
         fallbacks
     }
 
@@ -299,15 +305,22 @@ fn ladder(method: Method, last: Vec<Fallback>) -> Vec<Fallback> {
     let complete_lu = Fallback::new(HARD, with(Method::Gmres(50), PrecondSpec::lu()));
     let threshold = Fallback::new(HARD, by_threshold());
     let again = Fallback::new(HARD, Remedy::Method { method, preconditioner: None, ordering: None });
+    let lsmr = Fallback::new(HARD, with(Method::Lsmr, PrecondSpec::column_norms()));
     if definite {
         // MINRES without a preconditioner is often fast enough on an indefinite matrix, and left if not.
         rungs.extend(others);
         let minres = with(Method::Minres, PrecondSpec::jacobi());
-        rungs.extend([complete_lu, threshold, again, Fallback::new([Failure::IndefiniteOperator], minres)]);
+        rungs.extend([
+            complete_lu,
+            threshold,
+            lsmr,
+            again,
+            Fallback::new([Failure::IndefiniteOperator], minres),
+        ]);
     } else {
         rungs.extend([complete_lu, threshold]);
         rungs.extend(others);
-        rungs.push(again);
+        rungs.extend([lsmr, again]);
     }
     rungs
 }

@@ -119,9 +119,9 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
         if certifier.relative_residual() <= NO_BETTER {
             return Ok(certifier.classify(&ended)?);
         }
-        // What a complete factor cannot improve, nothing can.
+        // What a complete factor or the least squares cannot improve, nothing can.
         let kind = stage.engine.as_ref().map_or(prepared.summary.kind, |(_, summary)| summary.kind);
-        if kind.is_complete() {
+        if kind.is_complete() || stage.method == Method::Lsmr {
             let outcome = certifier.classify(&ended)?;
             if matches!(outcome, Outcome::AttainableAccuracy | Outcome::Singular) {
                 return Ok(outcome);

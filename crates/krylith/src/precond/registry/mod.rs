@@ -32,6 +32,7 @@ static ALL: &[&PrecondInfo] = &[
     &plain::AUTO,
     &plain::NONE,
     &plain::JACOBI,
+    &plain::COLUMN_NORMS,
     &ssor::SSOR,
     &cholesky::IC,
     &cholesky::MIC,

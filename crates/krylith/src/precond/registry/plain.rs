@@ -1,7 +1,7 @@
 //! `auto`, `none` and `jacobi`.
 
 use super::{Construction, PrecondInfo, PrecondSpec, Suits, nothing_weaker, one_per_row, unknown_entries};
-use crate::precond::Jacobi;
+use crate::precond::{ColumnNorms, Jacobi};
 use std::sync::Arc;
 
 pub(super) static AUTO: PrecondInfo = PrecondInfo {
@@ -49,6 +49,21 @@ pub(super) static JACOBI: PrecondInfo = PrecondInfo {
     construct: |_| Construction::Recipe(Arc::new(Jacobi { robust: false })),
 };
 
+pub(super) static COLUMN_NORMS: PrecondInfo = PrecondInfo {
+    name: "column-norms",
+    aliases: &[],
+    parameters: &[],
+    level_in_name: false,
+    description: "a diagonal of the norms of columns, for lsmr",
+    matrices: Suits::Any,
+    symmetric: true,
+    can_shift: false,
+    examples: &["column-norms"],
+    weaker: nothing_weaker,
+    predicted_entries: one_per_row,
+    construct: |_| Construction::Recipe(Arc::new(ColumnNorms)),
+};
+
 /// What a failed factor is replaced by: Jacobi in its form that cannot fail. It has no name of its own.
 pub(crate) static ROBUST_JACOBI: PrecondInfo = PrecondInfo {
     name: "jacobi",
@@ -79,6 +94,11 @@ impl PrecondSpec {
     /// The diagonal.
     pub const fn jacobi() -> Self {
         Self::plain(&JACOBI)
+    }
+
+    /// A diagonal of the norms of columns.
+    pub const fn column_norms() -> Self {
+        Self::plain(&COLUMN_NORMS)
     }
 
     /// The diagonal in a form that cannot fail.

@@ -52,7 +52,7 @@ fn errors_say_what_to_write() {
         ("ilu0p", "did you mean `ilu0`?"),
         ("sssor", "did you mean `ssor`?"),
         ("", "unknown preconditioner ``"),
-        ("multigrid", "known: auto, none, jacobi, ssor, ic0"),
+        ("multigrid", "known: auto, none, jacobi, column-norms, ssor, ic0"),
         ("ict", "`ict` lacks TOL, below which entries of a column are dropped: ict(TOL)"),
         ("ilut(1)", "lacks TOL"),
         ("ilut", "lacks P, how many entries of a row are kept beyond the mean of A: ilut(P,TOL)"),
