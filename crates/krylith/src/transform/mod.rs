@@ -20,6 +20,7 @@ mod rcm;
 
 pub use error::{MatchingError, OrderingError};
 pub use matching::Matching;
+pub(crate) use matching::scaled;
 pub use ordering::{Ordering, order};
 pub use quality::OrderingQuality;
 pub(crate) use rank::structural_rank;

@@ -174,15 +174,19 @@ impl Supernodes {
         for s in 0..self.len() {
             let front = self.front(s);
             let (c, r) = (front.columns as u64, front.rows.len() as u64);
-            entries += c * (c + r) + if symmetric { 0 } else { c * r };
+            // Counts of a matrix too large for any memory stay at the largest number.
+            let right = if symmetric { 0 } else { c.saturating_mul(r) };
+            entries = entries.saturating_add(c.saturating_mul(c + r)).saturating_add(right);
             let (x, y) = (c as f64, r as f64);
             let both = 2.0 / 3.0 * x * x * x + 2.0 * x * x * y + 2.0 * x * y * y;
             flops += if symmetric { both / 2.0 } else { both };
             // Its own complement is made while those of its children are still there.
-            most = most.max(stack + r * r);
-            stack = stack + r * r - waiting[s];
+            let own = r.saturating_mul(r);
+            most = most.max(stack.saturating_add(own));
+            stack = stack.saturating_add(own).saturating_sub(waiting[s]);
             if self.parent[s] != ROOT {
-                waiting[self.parent[s] as usize] += r * r;
+                let waiting = &mut waiting[self.parent[s] as usize];
+                *waiting = waiting.saturating_add(own);
             }
         }
         Cost { entries, flops, stack: most }

@@ -44,6 +44,8 @@ impl<'a> Block<'a> {
 pub(super) struct Copies {
     a: Vec<f64>,
     b: Vec<f64>,
+    /// Rows of a block that is about to be written.
+    rows: Vec<f64>,
 }
 
 impl Copies {
@@ -79,6 +81,20 @@ impl Copies {
                 }
             }
         }
+    }
+
+    /// Some rows of a block, in memory that the caller gives back.
+    fn take_rows(
+        &mut self,
+        block: &[f64],
+        (first, rows): (usize, usize),
+        stride: usize,
+        n: usize,
+    ) -> Vec<f64> {
+        let mut taken = std::mem::take(&mut self.rows);
+        taken.clear();
+        taken.extend((0..n).flat_map(|j| &block[first + j * stride..][..rows]));
+        taken
     }
 
     fn copy_a(&mut self, a: Block<'_>, (top, rows): (usize, usize), (first, depth): (usize, usize)) {
@@ -237,17 +253,13 @@ pub(super) fn eliminate_lu(
         }
         let (lower, n) = (Block::new(&left[begin * m + begin..], m), columns - end);
         solve_unit_lower(lower, end - begin, &mut right[begin..], m, n);
-        let upper = copied(right, (begin, end - begin), m, n);
+        let upper = copies.take_rows(right, (begin, end - begin), m, n);
         let below = Block::new(&left[begin * m + end..], m);
         let shape = (m - end, n, end - begin);
         copies.subtract_product(shape, below, Block::new(&upper, end - begin), &mut right[end..], m);
+        copies.rows = upper;
     }
     pivots
-}
-
-/// Some rows of a block, which is about to be written.
-fn copied(block: &[f64], (first, rows): (usize, usize), stride: usize, n: usize) -> Vec<f64> {
-    (0..n).flat_map(|j| &block[first + j * stride..][..rows]).copied().collect()
 }
 
 /// B := L⁻¹ B with L of n x n numbers, unit lower triangular, column by column of B.
@@ -275,7 +287,7 @@ pub(super) fn solve_lower(
         let part = Block::new(&l.at[begin + begin * l.stride..], l.stride);
         solve_unit_lower(part, size, &mut b[begin..], stride, columns);
         if end < n && columns > 0 {
-            let done = copied(b, (begin, size), stride, columns);
+            let done = copies.take_rows(b, (begin, size), stride, columns);
             let below = Block::new(&l.at[end + begin * l.stride..], l.stride);
             copies.subtract_product(
                 (n - end, columns, size),
@@ -284,6 +296,7 @@ pub(super) fn solve_lower(
                 &mut b[end..],
                 stride,
             );
+            copies.rows = done;
         }
     }
 }

@@ -30,7 +30,7 @@ use crate::error::{BackendError, SetupError};
 use crate::matrix::{Csr, Pattern, Permutation};
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use crate::space::{Threads, require_same};
-use crate::transform::{Matching, MatchingError};
+use crate::transform::{Matching, MatchingError, scaled};
 use analysis::Supernodes;
 use numeric::Numbers;
 use std::sync::{Arc, Mutex};
@@ -136,7 +136,7 @@ fn scaling(kind: DirectKind, a: &Csr<f64>) -> Result<(Permutation, Vec<f64>, Vec
             | MatchingError::ScaleOutOfRange { row }
             | MatchingError::NotFinite { row, .. } => SetupError::BadPivot { row, value: 0.0 },
         })?;
-    let good = |i: usize| a.get(i, i).abs() * row_scale[i] * column_scale[i] >= GOOD_DIAGONAL;
+    let good = |i: usize| scaled(a.get(i, i), row_scale[i], column_scale[i]).abs() >= GOOD_DIAGONAL;
     let columns = if (0..a.nrows()).all(good) { identity } else { columns };
     Ok((columns, row_scale, column_scale))
 }
@@ -156,6 +156,9 @@ impl Recipe<Threads<f64>, Csr<f64>> for Direct {
 
     fn analyze(&self, _: &Threads<f64>, a: &Csr<f64>) -> Result<Arc<DirectSymbolic>, SetupError> {
         a.pattern().require_square()?;
+        if u32::try_from(a.nnz()).is_err() {
+            return Err(BackendError::Unsupported { what: "a complete factor of 2³² entries or more" }.into());
+        }
         let (columns, row_scale, column_scale) = scaling(self.kind, a)?;
         let nodes = Supernodes::find(&column_permuted(a.pattern(), &columns))?;
         let symmetric = self.kind == DirectKind::Cholesky;
@@ -244,7 +247,7 @@ impl Preconditioner<Threads<f64>, Csr<f64>> for DirectFactor {
         let Analysis { nodes, row_scale, column_scale, scatter, .. } = analysis;
         let value = |k: usize| {
             let (e, row) = (scatter.entry[k] as usize, scatter.row[k] as usize);
-            a.values()[e] * row_scale[row] * column_scale[pattern.col_idx()[e] as usize]
+            scaled(a.values()[e], row_scale[row], column_scale[pattern.col_idx()[e] as usize])
         };
         let assemble = |s: usize, numbers: &mut [f64]| {
             for k in scatter.ptr[s]..scatter.ptr[s + 1] {

@@ -89,7 +89,7 @@ impl Matching {
 }
 
 /// r a c, in an order in which nothing overflows on the way to a magnitude of at most 1.
-fn scaled(a: f64, r: f64, c: f64) -> f64 {
+pub(crate) fn scaled(a: f64, r: f64, c: f64) -> f64 {
     let (small, large) = (r.min(c), r.max(c));
     if a.abs() >= 1.0 { a * small * large } else { a * large * small }
 }
