@@ -165,7 +165,9 @@ impl RowFacts {
             tiny: usize::from(diagonal.abs() <= TINY * largest || diagonal.is_nan()),
             m_matrix: usize::from(signs && diagonal > 0.0),
             dominant: usize::from(diagonal.abs() >= others * (1.0 - rounding)),
-            zero_sum: usize::from(sum.abs() <= rounding * (others + diagonal.abs())),
+            zero_sum: usize::from(
+                sum.is_finite() && sum.abs() <= rounding * (others + diagonal.abs()).min(f64::MAX),
+            ),
         }
     }
 
@@ -189,7 +191,9 @@ fn has_zero_column_sums(a: &Csr<f64>) -> bool {
         let column = &mut columns[j as usize];
         *column = (column.0 + v, column.1 + v.abs(), column.2 + 1.0);
     }
-    columns.iter().all(|&(sum, size, count): &(f64, f64, f64)| sum.abs() <= count * f64::EPSILON * size)
+    columns.iter().all(|&(sum, size, count): &(f64, f64, f64)| {
+        sum.is_finite() && sum.abs() <= count * f64::EPSILON * size.min(f64::MAX)
+    })
 }
 
 #[cfg(test)]

@@ -182,6 +182,15 @@ impl SolvePlan {
         self.fallbacks.iter().find(fits).map(|fallback| fallback.then)
     }
 
+    /// The next method, or precision, after a failure of the one before: the first that is not among those `tried`.
+    pub(crate) fn next_method(&self, failure: Failure, tried: &[Remedy]) -> Option<Remedy> {
+        let runs = |then: Remedy| matches!(then, Remedy::Method { .. } | Remedy::DoublePrecision);
+        let fits = |fallback: &&Fallback| {
+            fallback.after.contains(&failure) && runs(fallback.then) && !tried.contains(&fallback.then)
+        };
+        self.fallbacks.iter().find(fits).map(|fallback| fallback.then)
+    }
+
     /// Whether the diagonal is shifted after a bad pivot.
     pub(crate) fn shifts(&self) -> bool {
         self.fallbacks.iter().any(|fallback| fallback.then == Remedy::ShiftDiagonal)

@@ -72,14 +72,18 @@ impl<T: Scalar> Recipe<Threads<T>, Csr<T>> for ColumnNorms {
 
 /// 1 / ‖A eⱼ‖, or 1 for a column of zeros.
 fn inverse_column_norms<T: Scalar>(a: &Csr<T>, inverse: &mut [T]) {
-    let mut squares = vec![0.0; inverse.len()];
-    for (&j, v) in a.pattern().col_idx().iter().zip(a.values()) {
-        let size = v.abs().to_f64();
-        squares[j as usize] += size * size;
+    let entries =
+        || a.pattern().col_idx().iter().zip(a.values()).map(|(&j, v)| (j as usize, v.abs().to_f64()));
+    // Relative to the largest, so that no square leaves the range.
+    let (mut largest, mut squares) = (vec![0.0f64; inverse.len()], vec![0.0; inverse.len()]);
+    entries().for_each(|(j, size)| largest[j] = largest[j].max(size));
+    for (j, size) in entries().filter(|&(_, size)| size > 0.0) {
+        squares[j] += (size / largest[j]) * (size / largest[j]);
     }
-    for (inverse, square) in inverse.iter_mut().zip(squares) {
-        let norm: f64 = f64::sqrt(square);
-        *inverse = T::from_f64(if norm > 0.0 && (1.0 / norm).is_finite() { 1.0 / norm } else { 1.0 });
+    for ((inverse, square), largest) in inverse.iter_mut().zip(squares).zip(largest) {
+        let norm: f64 = largest * f64::sqrt(square);
+        let usable = norm > 0.0 && norm.is_finite() && (1.0 / norm).is_finite();
+        *inverse = T::from_f64(if usable { 1.0 / norm } else { 1.0 });
     }
 }
 

@@ -70,6 +70,8 @@ pub(super) struct Certifier<'a, S: SolverSpace, A: LinearOperator<S>> {
     max_iterations: usize,
     iterations: usize,
     replacements: usize,
+    /// Replacements that the run may still have.
+    left: usize,
     history: Vec<f64>,
     /// Of the x that was measured last.
     norms: ResidualNorms<f64>,
@@ -134,6 +136,7 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
             max_iterations: options.max_iterations,
             iterations: 0,
             replacements: 0,
+            left: REPLACEMENTS,
             // Room for every iteration, so that none allocates, up to 8 MB of them.
             history: Vec::with_capacity(options.max_iterations.min(1 << 20) + 1),
             norms: ResidualNorms::default(),
@@ -147,6 +150,17 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
 
     pub(super) fn a(&self) -> &'a A {
         self.a
+    }
+
+    /// Begins another run: it may replace residuals as often as the one before, and is judged anew.
+    pub(super) fn next_run(&mut self) {
+        self.left = REPLACEMENTS;
+        self.normal_residual = None;
+    }
+
+    /// Whether the caller's criterion takes the place of the tolerance.
+    pub(super) fn has_own_criterion(&self) -> bool {
+        self.own.is_some()
     }
 
     /// b, multiplied by the scale.
@@ -216,9 +230,10 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         }
         match finish.status {
             Status::Stopped(StopReason::ResidualMet)
-                if self.replacements < REPLACEMENTS && self.iterations < self.max_iterations =>
+                if self.left > 0 && self.iterations < self.max_iterations =>
             {
                 self.replacements += 1;
+                self.left -= 1;
                 Ok(Verdict::Replace)
             }
             Status::Stopped(StopReason::ResidualMet) => ended(Outcome::Breakdown, DRIFTED),

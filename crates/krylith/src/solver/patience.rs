@@ -40,6 +40,11 @@ impl<'a> Watcher<'a> {
         Watcher { patience, price: None, best: Vec::new() }
     }
 
+    /// Residuals so far say nothing about those to come.
+    pub(super) fn restart(&mut self) {
+        self.best.clear();
+    }
+
     /// Whether to leave the run, `bound` being the residual that is asked for.
     pub(super) fn is_spent(&mut self, at: &Iteration<f64>, bound: f64) -> bool {
         let least = self.best.last().map_or(at.residual_norm, |best| best.min(at.residual_norm));

@@ -10,7 +10,7 @@ use crate::plan::{Considered, Facts, Failure, Fallback, REFERENCE, Reason, Reaso
 use crate::precond::PrecondSpec;
 use crate::precond::direct::{Direct, DirectKind};
 use crate::precond::registry::{FillRule, Threshold};
-use crate::setup::{LayoutBuilder, Prospect, SetupContext, SetupRecorder, available_memory};
+use crate::setup::{LayoutBuilder, Prospect, SetupContext, SetupRecorder, available_memory, vector_bytes};
 use crate::transform::Ordering;
 
 impl Solver {
@@ -105,7 +105,11 @@ impl Solver {
             return None;
         }
         let cost = Direct { kind: DirectKind::Lu, max_bytes: None }.cost(matrix).ok()?;
-        let bytes = self.max_bytes.or(self.max_memory).or_else(available_memory).unwrap_or(u64::MAX) / 2;
+        // Vectors, and the copy of A that a matching makes, are to fit as well.
+        let memory = self.max_memory.or_else(available_memory).unwrap_or(u64::MAX) / 2;
+        let others =
+            vector_bytes(Method::Gmres(50), facts.rows) + 32 * (facts.entries + 4 * facts.rows) as u64;
+        let bytes = memory.saturating_sub(others).min(self.max_bytes.unwrap_or(u64::MAX));
         let takes = REFERENCE.direct(matrix, &cost);
         (takes <= limit && cost.bytes() <= bytes).then(|| Reason {
             code: ReasonCode::DirectIsCheap,

@@ -107,9 +107,18 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
             true => None,
             false => Some(keep(certifier.space(), x, guess)?),
         };
+        certifier.next_run();
         let mut watcher = patience(prepared, stage, certifier, &tried).map(Watcher::new);
+        let is_fallback = stage.other.is_some();
         let (engine, own) = stage.parts(&prepared.engine);
-        let mut ended = iterate((engine, &mut *own), x, certifier, recovery, (observer, watcher.as_mut()))?;
+        let run = iterate((engine, &mut *own), x, certifier, recovery, (observer, watcher.as_mut()));
+        let mut ended = match run {
+            // A fallback is no reason to end a solve that has an answer, of whatever quality.
+            Err(SolveError::Backend(BackendError::Unsupported { what })) if is_fallback => {
+                Ended { outcome: Outcome::Breakdown, what }
+            }
+            other => other?,
+        };
         if ended.outcome != Outcome::Converged && take_best((engine, own), x, start, certifier)? {
             ended = Ended { outcome: Outcome::Converged, what: "met" };
         }
@@ -143,7 +152,7 @@ fn enter_next<S: SolverSpace, A: LinearOperator<S>>(
     tried: &mut Vec<Remedy>,
     recovery: &mut Vec<Recovery>,
 ) -> Result<bool, SolveError> {
-    while let Some(next) = prepared.plan.remedy(failure, tried) {
+    while let Some(next) = prepared.plan.next_method(failure, tried) {
         tried.push(next);
         recovery.push(Recovery { failed, row: None, value: None, action: next.to_string() });
         match enter(prepared, certifier.space(), certifier.a(), next, stage) {
@@ -167,7 +176,11 @@ fn patience<'p, S: SolverSpace, A: LinearOperator<S>>(
     tried: &[Remedy],
 ) -> Option<Patience<'p>> {
     let (space, a, plan): (&'p S, &'p A, _) = (certifier.space(), certifier.a(), &prepared.plan);
-    let next = plan.remedy(Failure::Slow, tried)?;
+    // The residual of the least squares of a singular system has a limit, and a criterion of the caller's is not known in advance.
+    if stage.method == Method::Lsmr || certifier.has_own_criterion() {
+        return None;
+    }
+    let next = plan.next_method(Failure::Slow, tried)?;
     // Processes would have to agree on what each of them predicts.
     let matrix = a.matrix().filter(|_| space.total(&a.domain()) == space.len(&a.domain()))?;
     let summary = stage.engine.as_ref().map_or(&prepared.summary, |(_, summary)| summary);
@@ -184,7 +197,7 @@ fn patience<'p, S: SolverSpace, A: LinearOperator<S>>(
         return times(ITERATIONS_BEFORE_OTHERS);
     };
     let Construction::Direct(which) = kind.construct() else { return times(ITERATIONS_BEFORE_OTHERS) };
-    let others = plan.remedy(Failure::Slow, &[tried, &[next]].concat()).is_some_and(
+    let others = plan.next_method(Failure::Slow, &[tried, &[next]].concat()).is_some_and(
         |other| matches!(other, Remedy::Method { preconditioner: Some(kind), .. } if !kind.is_complete()),
     );
     let options = prepared.options.setup_options(plan);
@@ -282,7 +295,10 @@ fn iterate<S: SolverSpace, A: LinearOperator<S>>(
         round_as_returned(space, x, certifier.scale())?;
         match certifier.judge(finish, x)? {
             Verdict::Ended(ended) => return Ok(ended),
-            Verdict::Replace => start = Start::KeepDirection,
+            Verdict::Replace => {
+                start = Start::KeepDirection;
+                watcher.iter_mut().for_each(|watcher| watcher.restart());
+            }
             Verdict::FromZero => {
                 recovery.push(Recovery {
                     failed: "the guess: its residual is larger than that of 0 by more than 1/ε".into(),
@@ -290,6 +306,7 @@ fn iterate<S: SolverSpace, A: LinearOperator<S>>(
                     value: None,
                     action: "the iteration begins at 0".into(),
                 });
+                watcher.iter_mut().for_each(|watcher| watcher.restart());
                 space.fill(0.0, x)?;
                 engine.begin(workspace, space, a, (certifier.b(), x), directions)?;
                 start = Start::Fresh;

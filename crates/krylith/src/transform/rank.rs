@@ -2,7 +2,7 @@
 //!
 //! Rows are matched with columns one by one. A row takes a column that is free, if it has one, and otherwise looks for a chain of rows
 //! that can pass on their columns, depth first, with each row remembering which of its columns were tried for a free one. Zeros count as no
-//! entries. Cost: O(n nnz) at worst, near O(nnz) on matrices of applications. Reference: Duff 1981, doi:10.1145/355958.355963.
+//! entries. Rows of a search that failed are not visited again. Cost: O(n nnz) at worst, near O(nnz) on matrices of applications. Reference: Duff 1981, doi:10.1145/355958.355963.
 
 use crate::matrix::Csr;
 
@@ -17,6 +17,8 @@ pub(crate) fn structural_rank(a: &Csr<f64>) -> usize {
         tried_free: (0..n).map(|i| a.pattern().row_ptr()[i]).collect(),
         seen: vec![FREE; n],
         stack: Vec::new(),
+        visited: Vec::new(),
+        closed: vec![false; n],
     };
     (0..n).filter(|&i| search.augment(i as u32)).count()
 }
@@ -29,6 +31,10 @@ struct Search<'a> {
     tried_free: Vec<usize>,
     /// The last search that visited each row.
     seen: Vec<u32>,
+    /// Rows of this search.
+    visited: Vec<u32>,
+    /// Rows of searches that failed: they reach no free column, now or later.
+    closed: Vec<bool>,
     /// Rows on the way, the entry that is looked at, and the column through which each was reached.
     stack: Vec<(u32, usize)>,
 }
@@ -40,6 +46,8 @@ impl Search<'_> {
         self.stack.clear();
         self.stack.push((row, pattern.row_ptr()[row as usize]));
         self.seen[row as usize] = row;
+        self.visited.clear();
+        self.visited.push(row);
         while let Some(&(i, next)) = self.stack.last() {
             let end = pattern.row_range(i as usize).end;
             if let Some(e) = self.free_entry(i as usize, end) {
@@ -49,13 +57,17 @@ impl Search<'_> {
             // The next row of the chain: one that has a column of this row and was not visited.
             let chain = (next..end).find(|&e| {
                 let owner = self.row_of[pattern.col_idx()[e] as usize];
-                values[e] != 0.0 && owner != FREE && self.seen[owner as usize] != row
+                values[e] != 0.0
+                    && owner != FREE
+                    && self.seen[owner as usize] != row
+                    && !self.closed[owner as usize]
             });
             match chain {
                 Some(e) => {
                     let owner = self.row_of[pattern.col_idx()[e] as usize];
                     self.stack.last_mut().expect("it was just looked at").1 = e + 1;
                     self.seen[owner as usize] = row;
+                    self.visited.push(owner);
                     self.stack.push((owner, pattern.row_ptr()[owner as usize]));
                 }
                 None => {
@@ -63,6 +75,7 @@ impl Search<'_> {
                 }
             }
         }
+        self.visited.iter().for_each(|&i| self.closed[i as usize] = true);
         false
     }
 

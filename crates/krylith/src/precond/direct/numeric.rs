@@ -81,6 +81,8 @@ impl Numbers {
         numbers.fill(0.0);
         waiting.clear();
         *replaced = 0;
+        // The first matrix is scaled to entries of at most 1; later ones of the same scales may have larger ones.
+        let least = LEAST_PIVOT * if largest > 0.0 { largest.min(1.0) } else { 1.0 };
         let mut top = 0;
         for s in 0..nodes.len() {
             let front = nodes.front(s);
@@ -107,7 +109,7 @@ impl Numbers {
                 }
             } else {
                 let exchanges = &mut exchanges[front.first..front.first + c];
-                *replaced += eliminate_lu(panel, m, c, LEAST_PIVOT * largest, exchanges, copies).replaced;
+                *replaced += eliminate_lu(panel, m, c, least, exchanges, copies).replaced;
                 for column in right.chunks_exact_mut(c) {
                     exchanges.iter().enumerate().for_each(|(j, &row)| column.swap(j, row as usize));
                 }
