@@ -5,8 +5,10 @@
 
 mod bars;
 mod blocks;
+mod calibrate;
 mod catalogue;
 mod compare;
+mod fit;
 mod grids;
 mod handover;
 mod ilut;
@@ -40,6 +42,8 @@ enum Study {
     Catalogue(catalogue::Options),
     /// Elasticity in 3 x 3 blocks, by rows and in slices, beside MKL's blocks
     Blocks(blocks::Options),
+    /// The figures of this machine, for `krylith solve --machine`
+    Calibrate(calibrate::Options),
     /// Every matrix of a folder with a CATALOGUE.tsv in which there is a structured grid
     Grids(grids::Options),
     /// What handing an operation to the threads costs
@@ -90,6 +94,7 @@ fn main() -> ExitCode {
         Study::Read(options) => read::run(&options),
         Study::Catalogue(options) => catalogue::run(&options),
         Study::Blocks(options) => blocks::run(&options),
+        Study::Calibrate(options) => calibrate::run(&options),
         Study::Grids(options) => grids::run(&options),
         Study::Handover(options) => handover::run(&options),
         Study::Outcomes(options) => outcomes::run(&options),

@@ -68,7 +68,7 @@ pub struct Solve {
     #[arg(long, default_value = "ones", conflicts_with = "b")]
     pub rhs: Rhs,
 
-    /// Krylov method: auto, cg, bicgstab, gmres, fgmres or minres
+    /// Krylov method: auto, cg, bicgstab, gmres, fgmres, minres or lsmr
     #[arg(long, default_value = "auto")]
     pub solver: Method,
 
@@ -124,10 +124,14 @@ pub struct Solve {
     #[arg(long, default_value = "on", help_heading = DETAILS)]
     pub recovery: Switch,
 
-    /// Numbers of the iteration: f64; mixed stores factors in f32; f32 iterates in f32 and refines in f64. The answer is f64 and
-    /// checked in it
-    #[arg(long, default_value = "f64", help_heading = DETAILS)]
+    /// Numbers of the iteration: f64; mixed stores factors in f32; f32 iterates in f32 and refines in f64; auto is f64, or mixed where
+    /// --precond is left to be chosen and that is predicted to be faster. The answer is f64 and checked in it
+    #[arg(long, default_value = "auto", help_heading = DETAILS)]
     pub precision: Numbers,
+
+    /// Predict costs for this machine instead of the built-in one; `krylith-bench calibrate` writes such a file
+    #[arg(long, value_name = "FILE", help_heading = DETAILS)]
+    pub machine: Option<PathBuf>,
 
     /// How rows are stored and taken
     #[arg(long, default_value = "auto", help_heading = DETAILS)]
@@ -217,6 +221,7 @@ pub enum Matching {
 
 #[derive(Clone, Copy, ValueEnum)]
 pub enum Numbers {
+    Auto,
     F64,
     Mixed,
     F32,
@@ -258,7 +263,7 @@ pub struct Generate {
     #[arg(long, requires = "nx")]
     pub nz: Option<usize>,
 
-    /// File to write; its ending tells the format: .mtx, .mtx.gz, .mtx.xz, .mtx.zst, .npz, .petsc
+    /// File to write; its ending decides the format: .mtx, .mtx.gz, .mtx.xz, .mtx.zst, .npz, .petsc
     #[arg(long, short, value_name = "FILE", requires = "problem")]
     pub output: Option<PathBuf>,
 
@@ -299,7 +304,7 @@ pub struct Convert {
     #[command(flatten)]
     pub input: Input,
 
-    /// File to write; its ending tells the format: .mtx, .mtx.gz, .mtx.xz, .mtx.zst, .npz, .petsc
+    /// File to write; its ending decides the format: .mtx, .mtx.gz, .mtx.xz, .mtx.zst, .npz, .petsc
     pub output: PathBuf,
 }
 

@@ -5,7 +5,7 @@ use crate::args::Solve;
 use crate::input::Loaded;
 use crate::report::{bytes, count, print, write_json};
 use krylith::Solver;
-use krylith::plan::{Failure as Fault, Fallback, Remedy, SolvePlan};
+use krylith::plan::{Failure as Fault, Fallback, Machine, Remedy, SolvePlan};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -15,6 +15,18 @@ pub fn read(path: &Path) -> Result<SolvePlan, Failure> {
     serde_json::from_str(&text).map_err(|error| {
         format!(
             "{} is not a plan ({error}); `krylith solve A --explain --json FILE` writes one",
+            path.display()
+        )
+        .into()
+    })
+}
+
+/// The figures of a machine in a file.
+pub fn read_machine(path: &Path) -> Result<Machine, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    serde_json::from_str(&text).map_err(|error| {
+        format!(
+            "{} does not describe a machine ({error}); `krylith-bench calibrate` writes one",
             path.display()
         )
         .into()
@@ -39,13 +51,16 @@ fn text(plan: &SolvePlan, loaded: &Loaded) -> String {
     let a = &loaded.matrix;
     line("matrix", format!("{} rows, {} entries", count(a.nrows()), count(a.nnz())));
     line("plan", format!("{} with {}", plan.method, plan.preconditioner));
-    for reason in &plan.reasons {
-        line("because", reason.text.clone());
+    for (k, reason) in plan.reasons.iter().enumerate() {
+        line(if k == 0 { "because" } else { "" }, reason.text.clone());
     }
     if let Some(facts) = &plan.facts {
         for (k, words) in facts.words().into_iter().enumerate() {
             line(if k == 0 { "facts" } else { "" }, words);
         }
+    }
+    for (k, proposal) in plan.proposals.iter().enumerate() {
+        line(if k == 0 { "proposals" } else { "" }, proposal.to_string());
     }
     for considered in &plan.considered {
         let label = if considered.taken { "layout" } else { "not taken" };

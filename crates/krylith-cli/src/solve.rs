@@ -46,7 +46,7 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
     if let Err(error) = loaded.matrix.pattern().require_square() {
         return failed(options, &loaded, "setup_failed", &SetupError::from(error).into());
     }
-    let mut solver = solver(options, threads);
+    let mut solver = solver(options, threads)?;
     if let Some(plan) = &plan {
         solver = solver.with_plan(plan);
     }
@@ -130,7 +130,7 @@ fn interrupt(phase: &Arc<AtomicU8>) -> Result<(), Failure> {
 }
 
 /// The options in the library's words.
-fn solver(options: &Solve, threads: Option<NonZeroUsize>) -> Solver {
+fn solver(options: &Solve, threads: Option<NonZeroUsize>) -> Result<Solver, Failure> {
     let method = match options.solver {
         Method::Gmres(_) => Method::Gmres(options.restart.get()),
         Method::Fgmres(_) => Method::Fgmres(options.restart.get()),
@@ -147,6 +147,7 @@ fn solver(options: &Solve, threads: Option<NonZeroUsize>) -> Solver {
         (Order::Auto, Structured::Auto) => Layout::Auto,
     };
     let precision = match options.precision {
+        Numbers::Auto => Precision::Auto,
         Numbers::F64 => Precision::F64,
         Numbers::Mixed => Precision::Mixed,
         Numbers::F32 => Precision::F32,
@@ -174,7 +175,10 @@ fn solver(options: &Solve, threads: Option<NonZeroUsize>) -> Solver {
     if let Some(gigabytes) = options.input.limits.max_memory {
         solver = solver.max_memory((gigabytes * 1e9) as u64);
     }
-    solver
+    if let Some(path) = &options.machine {
+        solver = solver.machine(explain::read_machine(path)?);
+    }
+    Ok(solver)
 }
 
 /// Solves, with a progress bar and an ear for Ctrl-C; x is the last iterate.

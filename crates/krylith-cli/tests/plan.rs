@@ -16,8 +16,11 @@ fn a_plan_is_explained_and_nothing_is_factored() {
     let (status, text, _) = run(&["solve", "gen:poisson3d:20", "--explain"]);
     assert_eq!(status, 0);
     for words in [
-        "cg with ic0",
+        "cg with mic(0,0.95)",
         "because           the matrix is symmetric with a positive diagonal",
+        "                  of 10 proposals mic(0,0.95) is predicted to take the least time on the machine `reference`",
+        "a grid of 20 x 20 x 20 points",
+        "proposals         mic(0,0.95) on the grid: set-up ",
         "layout            grid: structured: 20 x 20 x 20",
         "fallbacks         bad pivot: shift the diagonal, by as little as works",
         "                  bad pivot again, no diagonal entry: take the diagonal alone",

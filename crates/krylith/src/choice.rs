@@ -76,19 +76,35 @@ pub enum Layout {
     Rows,
 }
 
+impl Layout {
+    /// The same without grids.
+    pub(crate) fn without_grid(self) -> Self {
+        if self == Layout::Auto { Layout::Slices } else { self }
+    }
+}
+
 /// In which numbers a solve computes. The answer is `f64` and certified in it, whichever is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Precision {
-    /// `f64` throughout.
+    /// `f64`, or factors in `f32` where the preconditioner was not asked for by name and that is predicted to be faster.
     #[default]
+    Auto,
+    /// `f64` throughout.
     F64,
     /// The triangles of incomplete factors are stored in `f32`: fewer bytes per iteration.
     Mixed,
     /// All of the iteration is in `f32`, refined in `f64` to the tolerance asked for. By rows, with an incomplete factor with levels of
     /// fill or the diagonal; other preconditioners are as with `Mixed`.
     F32,
+}
+
+impl Precision {
+    /// What is taken for a preconditioner that was asked for by name.
+    pub(crate) fn as_asked(self) -> Self {
+        if self == Precision::Auto { Precision::F64 } else { self }
+    }
 }
 
 /// Whether columns are permuted so that large entries come to the diagonal (a maximum-product matching with scaling).

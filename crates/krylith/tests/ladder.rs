@@ -42,12 +42,12 @@ fn a_slow_method_is_left_for_a_complete_factor() {
     assert_eq!(report.outcome, Outcome::Converged);
     assert_eq!((report.solver.as_str(), report.preconditioner.as_str()), ("cg", "cholesky"), "{report}");
     let step = report.recovery.last().unwrap();
-    assert!(step.failed.starts_with("cg with ic0: what is left is predicted to take longer"), "{step:?}");
+    assert!(step.failed.starts_with("cg with ic(1): what is left is predicted to take longer"), "{step:?}");
     // A preconditioner asked for by name is not left.
     let report = Solver::new().preconditioner(PrecondSpec::ic(0)).solve(&a, &b).unwrap().report;
     assert_eq!(report.preconditioner, "ic0");
     let report = Solver::new().method(Method::Cg).solve(&a, &b).unwrap().report;
-    assert_eq!((report.solver.as_str(), report.preconditioner.as_str()), ("cg", "ic0"));
+    assert_eq!((report.solver.as_str(), report.preconditioner.as_str()), ("cg", "ic(1)"));
 }
 
 #[test]

@@ -153,7 +153,9 @@ fn a_matching_finds_the_diagonal() {
     let shuffled = a.view().permute(&Permutation::identity(n).unwrap(), &shuffle).unwrap();
     for name in names().filter(|name| is_lu(name) && !is_in_blocks(name)) {
         let (_, report) = solve(&solver(name, Method::Gmres(50)).threads(2), &shuffled);
-        assert!(report.ordering.starts_with("columns by a maximum-product matching"), "{}", report.ordering);
+        // A complete factor matches columns itself.
+        let matched = report.ordering.starts_with("columns by a maximum-product matching");
+        assert_eq!(matched, name != "lu", "{name}: {}", report.ordering);
         assert!(report.iterations < 60 && report.recovery.is_empty(), "{name}: {:?}", report.recovery);
     }
     let b = right_hand_side(n);

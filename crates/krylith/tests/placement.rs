@@ -7,7 +7,9 @@ use krylith::observe::{Direction, Iteration, Observer};
 use krylith::operator::{DynPreconditioner, LinearOperator, Preconditioner, Recipe};
 use krylith::placement::{Order, Placed, Placement, Storage};
 use krylith::precond::IncompleteFactor;
-use krylith::setup::{Attempt, Built, LayoutBuilder, Prospect, SetupContext, SetupRecorder, SetupSummary};
+use krylith::setup::{
+    Attempt, Built, LayoutBuilder, Prospect, SetupContext, SetupRecorder, SetupSummary, Storing,
+};
 use krylith::solver::{Layout, Method, PrecondSpec};
 use krylith::space::Threads;
 use krylith::transform::Ordering;
@@ -180,7 +182,7 @@ impl LayoutBuilder<Space> for InReverse {
             ordering: String::new(),
             predicted: bytes,
             held: bytes,
-            relative_cost: 1.0,
+            storing: Storing::BY_ROWS,
         };
         let placement = Box::new(Placed(Arc::new(Reverse(source.0.nrows()))));
         let other = setup.other_matrix().map(|a| Backwards(reversed(a)));

@@ -31,6 +31,8 @@ fn auto_chooses_and_says_why() {
         ("fem2d:30", "cg", "ic0"),
         ("convection3d:12", "bicgstab", "ilu0"),
         ("atmosmod:12", "bicgstab", "ilu0"),
+        ("poisson3d:40", "cg", "mic(0,0.987)"),
+        ("atmosmod:20", "bicgstab", "milu(0,0.95)"),
     ] {
         let a = problem(name);
         let b = right_hand_side(a.nrows());

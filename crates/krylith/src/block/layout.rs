@@ -12,10 +12,13 @@ use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::Pattern;
 use crate::operator::DynPreconditioner;
 use crate::placement::{AsGiven, Storage};
+use crate::plan::StorageKind;
 use crate::precond::PrecondSpec;
 use crate::precond::registry::Construction;
 use crate::precond::{Form, Incomplete, Kind, require_symmetric};
-use crate::setup::{Attempt, Built, LayoutBuilder, Prospect, SetupContext, SetupRecorder, SetupSummary};
+use crate::setup::{
+    Attempt, Built, LayoutBuilder, Prospect, SetupContext, SetupRecorder, SetupSummary, Storing,
+};
 use crate::space::Threads;
 
 type Context<'a> = SetupContext<'a, Threads<f64>>;
@@ -40,8 +43,8 @@ impl LayoutBuilder<Threads<f64>> for InBlocks {
         "blocks"
     }
 
-    fn relative_cost(&self) -> f64 {
-        0.5
+    fn kind(&self) -> StorageKind {
+        StorageKind::Blocks
     }
 
     fn predict(
@@ -126,7 +129,7 @@ fn build(
         ordering: String::new(),
         predicted: predicted + vectors,
         held: matrices.bytes(Storage::bytes) + m.bytes() + vectors,
-        relative_cost: 1.0,
+        storing: Storing::BY_ROWS,
     };
     let placement = Box::new(AsGiven(setup.layout));
     let engine = PlacedEngine::new(placement, matrices, DynPreconditioner::new(m));

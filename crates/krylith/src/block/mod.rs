@@ -12,7 +12,7 @@
 //! The inverses of diagonal blocks (`dense`) are also those of grids with several unknowns per point
 //! ([`structured`](crate::structured)): the same exchanges, and the same blocks are bad.
 //!
-//! [`natural_block`] tells the size from a pattern; [`BlockMatrix`] and [`BlockPreconditioner`] take one at run time:
+//! [`natural_block`] finds the size in a pattern; [`BlockMatrix`] and [`BlockPreconditioner`] take one at run time:
 //!
 //! ```
 //! use krylith::block::{BlockKind, BlockMatrix, BlockPreconditioner, BlockRecipe, natural_block};

@@ -1,6 +1,6 @@
 //! PETSc's binary format: big-endian, a class number, sizes, row lengths, columns, values.
 //!
-//! Integers have 4 bytes, or 8 where PETSc was configured with 64-bit indices; the class number tells which. A file may hold
+//! Integers have 4 bytes, or 8 where PETSc was configured with 64-bit indices; the class number says which. A file may hold
 //! several objects one after the other, such as a matrix and its right-hand side: reading a matrix takes the first matrix,
 //! reading a vector the first vector. Written: 4-byte integers where they suffice.
 //! Reference: the manual pages of MatLoad and VecLoad.

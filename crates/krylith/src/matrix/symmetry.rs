@@ -50,6 +50,43 @@ impl Symmetry {
     }
 }
 
+/// How some entries compare with their partners across the diagonal.
+#[derive(Clone, Copy)]
+struct Compared {
+    symmetry: Symmetry,
+    /// The largest |aᵢⱼ − aⱼᵢ|.
+    difference: f64,
+    /// The largest |aᵢⱼ|.
+    largest: f64,
+    /// Entries with partners.
+    pairs: usize,
+    /// Entries below the diagonal.
+    below: usize,
+}
+
+impl Compared {
+    const NONE: Compared =
+        Compared { symmetry: Symmetry::ALL, difference: 0.0, largest: 0.0, pairs: 0, below: 0 };
+
+    fn compare<T: Scalar>(&mut self, v: T, partner: Option<T>) {
+        let other = partner.unwrap_or(T::ZERO);
+        let same = Symmetry { pattern: partner.is_some(), symmetric: other == v, skew: other == -v };
+        self.symmetry = self.symmetry.and(same);
+        self.difference = self.difference.max((v - other).abs().to_f64());
+        self.pairs += usize::from(partner.is_some());
+    }
+
+    fn and(self, o: Compared) -> Compared {
+        Compared {
+            symmetry: self.symmetry.and(o.symmetry),
+            difference: self.difference.max(o.difference),
+            largest: self.largest.max(o.largest),
+            pairs: self.pairs + o.pairs,
+            below: self.below + o.below,
+        }
+    }
+}
+
 impl<T: Scalar> CsrRef<'_, T> {
     /// How A compares with Aᵀ. Each entry looks for its partner by bisection in the partner's row; nothing is allocated.
     pub fn symmetry(&self) -> Symmetry {
@@ -82,6 +119,60 @@ impl<T: Scalar> CsrRef<'_, T> {
         let rows = (0..self.nrows()).into_par_iter().with_min_len(ROWS_PER_TASK);
         let (difference, largest) = rows.map(row).reduce(|| (0.0, 0.0), larger);
         if difference == 0.0 { 0.0 } else { difference / largest }
+    }
+
+    /// [`symmetry`](Self::symmetry) and [`asymmetry`](Self::asymmetry) in one pass. Entries above the diagonal look for their partners;
+    /// those below are looked at only if some have none, which the numbers of both tell.
+    pub(crate) fn compare_with_transpose(&self) -> (Symmetry, f64) {
+        if self.nrows() != self.ncols() {
+            return (Symmetry::NONE, 1.0);
+        }
+        let over_rows = |part: fn(&Self, usize) -> Compared| {
+            let rows = (0..self.nrows()).into_par_iter().with_min_len(ROWS_PER_TASK);
+            rows.map(|i| part(self, i)).reduce(|| Compared::NONE, Compared::and)
+        };
+        let mut all = over_rows(Self::above_diagonal);
+        if all.pairs != all.below {
+            all = all.and(over_rows(Self::without_partner));
+        }
+        let asymmetry = if all.difference == 0.0 { 0.0 } else { all.difference / all.largest };
+        (all.symmetry, asymmetry)
+    }
+
+    fn above_diagonal(&self, i: usize) -> Compared {
+        let (columns, values) = self.row(i);
+        let mut found = Compared::NONE;
+        for (k, (&j, &v)) in columns.iter().zip(values).enumerate() {
+            found.largest = found.largest.max(v.abs().to_f64());
+            match (j as usize).cmp(&i) {
+                std::cmp::Ordering::Less => found.below += 1,
+                std::cmp::Ordering::Equal => found.symmetry.skew &= v == -v,
+                std::cmp::Ordering::Greater => found.compare(v, self.partner(i, j as usize, k)),
+            }
+        }
+        found
+    }
+
+    /// The entry (j, i), entry (i, j) being number k of its row. On a grid it is number k of row j from the end; elsewhere it is looked for.
+    fn partner(&self, i: usize, j: usize, k: usize) -> Option<T> {
+        let (columns, values) = self.row(j);
+        let place = columns.len().wrapping_sub(k + 1);
+        match columns.get(place) {
+            Some(&column) if column as usize == i => Some(values[place]),
+            _ => self.find(j, i),
+        }
+    }
+
+    fn without_partner(&self, i: usize) -> Compared {
+        let (columns, values) = self.row(i);
+        let below = columns.partition_point(|&j| (j as usize) < i);
+        let mut found = Compared::NONE;
+        for (&j, &v) in columns[..below].iter().zip(values) {
+            if self.find(j as usize, i).is_none() {
+                found.compare(v, None);
+            }
+        }
+        found
     }
 
     fn row_facts(&self, i: usize) -> Symmetry {

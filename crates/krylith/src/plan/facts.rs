@@ -1,5 +1,6 @@
 //! What choices depend on, found once per matrix, in time proportional to its entries.
 
+use super::mesh::Mesh;
 use crate::engine::SolverSpace;
 use crate::error::BackendError;
 use crate::matrix::{Csr, Symmetry};
@@ -9,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 /// A diagonal entry of at most this multiple of the largest in its row is tiny.
 pub(crate) const TINY: f64 = 1e-8;
+/// Rows whose facts are summed up one after the other.
+const ROWS_PER_PART: usize = 1 << 12;
 
 /// Facts about a matrix that choices depend on. Counts are those of the rows that this process holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -35,6 +38,8 @@ pub struct Facts {
     pub tiny_diagonals: usize,
     /// The signs of an M-matrix: aᵢᵢ > 0 and aᵢⱼ ≤ 0 elsewhere.
     pub m_matrix_signs: bool,
+    /// Rows with aᵢᵢ > 0 whose positive entries besides are at most a tenth of all besides, in the sum of sizes.
+    pub nearly_m_rows: usize,
     /// Rows with |aᵢᵢ| ≥ Σ |aᵢⱼ|, j ≠ i, up to rounding.
     pub dominant_rows: usize,
     /// A·1 = 0 up to rounding: constant vectors are solutions of A x = 0.
@@ -43,6 +48,13 @@ pub struct Facts {
     pub constant_left_null_vector: bool,
     /// The most entries, no two of them in one row or column; less than the rows if every matrix of this pattern is singular.
     pub structural_rank: usize,
+    /// The sum of all entries over that of the diagonal, in size: 1ᵀA1 / 1ᵀD1, which the least eigenvalue of D⁻¹A of a definite A does not
+    /// exceed. Near 0 for diffusion, 1 and more for mass matrices.
+    pub share_of_sums: f64,
+    /// The least and the largest |aᵢⱼ| that is not zero; 0 if all are.
+    pub magnitudes: [f64; 2],
+    /// What the pattern is that of, where that was looked for.
+    pub mesh: Option<Mesh>,
 }
 
 impl Facts {
@@ -67,13 +79,17 @@ impl Facts {
         })
     }
 
-    /// The facts about a matrix that this process holds.
+    /// The facts about a matrix that this process holds, its mesh apart.
     pub fn of_matrix(a: &Csr<f64>) -> Self {
-        let Symmetry { symmetric, pattern, .. } = a.view().symmetry();
-        let asymmetry = if symmetric { 0.0 } else { a.view().asymmetry() };
-        let rows = (0..a.nrows()).into_par_iter().with_min_len(1 << 12);
-        let sums = rows.map(|i| RowFacts::of(a, i)).reduce(RowFacts::default, RowFacts::and);
+        let (Symmetry { symmetric, pattern, .. }, asymmetry) = a.view().compare_with_transpose();
         let n = a.nrows();
+        // Sums over the same rows on any number of threads.
+        let part = |k: usize| {
+            let rows = k * ROWS_PER_PART..n.min((k + 1) * ROWS_PER_PART);
+            rows.map(|i| RowFacts::of(a, i)).fold(RowFacts::default(), RowFacts::and)
+        };
+        let parts: Vec<RowFacts> = (0..n.div_ceil(ROWS_PER_PART)).into_par_iter().map(part).collect();
+        let sums = parts.into_iter().fold(RowFacts::default(), RowFacts::and);
         Facts {
             rows: n,
             entries: a.nnz(),
@@ -85,12 +101,24 @@ impl Facts {
             zero_diagonals: sums.zero,
             tiny_diagonals: sums.tiny,
             m_matrix_signs: sums.m_matrix == n,
+            nearly_m_rows: sums.nearly_m,
             dominant_rows: sums.dominant,
             constant_null_vector: n > 0 && sums.zero_sum == n,
             constant_left_null_vector: n > 0
-                && if symmetric { sums.zero_sum == n } else { has_zero_column_sums(a) },
+                && match symmetric {
+                    true => sums.zero_sum == n,
+                    false => sums.may_be_zero(a.nnz()) && has_zero_column_sums(a),
+                },
             structural_rank: if sums.zero == 0 { n } else { structural_rank(a) },
+            share_of_sums: sums.share(),
+            magnitudes: [if sums.least.is_finite() { sums.least } else { 0.0 }, sums.largest],
+            mesh: None,
         }
+    }
+
+    /// Whether nearly all rows have the signs of an M-matrix, or nearly so.
+    pub fn is_nearly_m_matrix(&self) -> bool {
+        self.positive_diagonal && 10 * self.nearly_m_rows >= 9 * self.rows
     }
 
     /// Symmetric up to rounding, and nothing speaks against positive definite.
@@ -129,33 +157,66 @@ impl Facts {
         };
         let tiny = count(self.tiny_diagonals - self.zero_diagonals, "tiny diagonal entries");
         let zero = count(self.zero_diagonals, "diagonal entries that are zero or missing");
-        [Some(symmetry), signs, zero, tiny, Some(dominance), singular, rank].into_iter().flatten().collect()
+        let mesh = self.mesh.as_ref().map(Mesh::words);
+        [Some(symmetry), signs, zero, tiny, Some(dominance), singular, rank, mesh]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 }
 
 /// How many rows have what.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct RowFacts {
     positive: usize,
     zero: usize,
     tiny: usize,
     m_matrix: usize,
+    nearly_m: usize,
     dominant: usize,
     zero_sum: usize,
+    /// Of all entries, and of their sizes.
+    sum: f64,
+    size: f64,
+    /// Of the diagonal.
+    trace: f64,
+    least: f64,
+    largest: f64,
+}
+
+impl Default for RowFacts {
+    fn default() -> Self {
+        RowFacts {
+            positive: 0,
+            zero: 0,
+            tiny: 0,
+            m_matrix: 0,
+            nearly_m: 0,
+            dominant: 0,
+            zero_sum: 0,
+            sum: 0.0,
+            size: 0.0,
+            trace: 0.0,
+            least: f64::INFINITY,
+            largest: 0.0,
+        }
+    }
 }
 
 impl RowFacts {
     fn of(a: &Csr<f64>, i: usize) -> Self {
         let (columns, values) = a.row(i);
         let (mut diagonal, mut largest, mut others, mut sum) = (0.0, 0.0f64, 0.0, 0.0);
-        let mut signs = true;
+        let (mut least, mut positive) = (f64::INFINITY, 0.0);
         for (&j, &v) in columns.iter().zip(values) {
-            (largest, sum) = (largest.max(v.abs()), sum + v);
+            let size = v.abs();
+            (largest, sum) = (largest.max(size), sum + v);
+            least = if size > 0.0 { least.min(size) } else { least };
             if j as usize == i {
                 diagonal = v;
             } else {
-                others += v.abs();
-                signs &= v <= 0.0;
+                others += size;
+                positive += v.max(0.0);
             }
         }
         let rounding = columns.len() as f64 * f64::EPSILON;
@@ -163,11 +224,17 @@ impl RowFacts {
             positive: usize::from(diagonal > 0.0),
             zero: usize::from(diagonal == 0.0),
             tiny: usize::from(diagonal.abs() <= TINY * largest || diagonal.is_nan()),
-            m_matrix: usize::from(signs && diagonal > 0.0),
+            m_matrix: usize::from(positive == 0.0 && diagonal > 0.0),
+            nearly_m: usize::from(positive <= 0.1 * others && diagonal > 0.0),
             dominant: usize::from(diagonal.abs() >= others * (1.0 - rounding)),
             zero_sum: usize::from(
                 sum.is_finite() && sum.abs() <= rounding * (others + diagonal.abs()).min(f64::MAX),
             ),
+            sum,
+            size: others + diagonal.abs(),
+            trace: diagonal,
+            least,
+            largest,
         }
     }
 
@@ -177,9 +244,26 @@ impl RowFacts {
             zero: self.zero + o.zero,
             tiny: self.tiny + o.tiny,
             m_matrix: self.m_matrix + o.m_matrix,
+            nearly_m: self.nearly_m + o.nearly_m,
             dominant: self.dominant + o.dominant,
             zero_sum: self.zero_sum + o.zero_sum,
+            sum: self.sum + o.sum,
+            size: self.size + o.size,
+            trace: self.trace + o.trace,
+            least: self.least.min(o.least),
+            largest: self.largest.max(o.largest),
         }
+    }
+
+    fn share(&self) -> f64 {
+        let share = (self.sum / self.trace).abs();
+        if share.is_finite() { share } else { 0.0 }
+    }
+
+    /// Whether the sum of all entries is 0 up to rounding: if it is not, some column does not sum up to 0.
+    fn may_be_zero(&self, entries: usize) -> bool {
+        let rounding = entries as f64 * f64::EPSILON * self.size.min(f64::MAX);
+        !self.sum.is_finite() || self.sum.abs() <= rounding
     }
 }
 
@@ -210,6 +294,7 @@ mod tests {
     fn a_graph_of_two_points() {
         let f = facts(2, &[(0, 0, 1.0), (0, 1, -1.0), (1, 0, -1.0), (1, 1, 1.0)]);
         assert!(f.symmetric && f.m_matrix_signs && f.constant_null_vector && f.constant_left_null_vector);
+        assert!(f.is_nearly_m_matrix() && f.magnitudes == [1.0, 1.0] && f.share_of_sums == 0.0);
         assert_eq!((f.dominant_rows, f.zero_diagonals, f.structural_rank), (2, 0, 2));
         assert_eq!(f.words()[0], "symmetric");
     }

@@ -99,6 +99,18 @@ pub enum Remedy {
     },
 }
 
+impl Remedy {
+    /// This method with this preconditioner.
+    pub fn with(method: Method, preconditioner: PrecondSpec) -> Self {
+        Remedy::Method { method, preconditioner: Some(preconditioner), ordering: None }
+    }
+
+    /// This method with the prepared preconditioner.
+    pub fn on_first(method: Method) -> Self {
+        Remedy::Method { method, preconditioner: None, ordering: None }
+    }
+}
+
 impl Display for Remedy {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         match self {

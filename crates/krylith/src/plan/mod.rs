@@ -10,11 +10,16 @@
 mod cost;
 mod facts;
 mod fallback;
+mod mesh;
+mod proposal;
 
-pub use cost::{Machine, REFERENCE};
+pub use cost::{Machine, REFERENCE, Rates, StorageKind, Work, operations};
 pub use facts::Facts;
 pub(crate) use facts::TINY;
 pub use fallback::{Failure, Fallback, Remedy};
+pub use mesh::{GridFacts, Mesh};
+pub(crate) use proposal::Likely;
+pub use proposal::Proposal;
 
 use crate::choice::{Layout, MatchingMode, Method, Precision};
 use crate::precond::PrecondSpec;
@@ -60,6 +65,12 @@ pub struct SolvePlan {
     pub warnings: Vec<String>,
     /// What follows a failure, in order.
     pub fallbacks: Vec<Fallback>,
+    /// The machine whose figures predict costs ([`Machine::name`]).
+    #[serde(default)]
+    pub machine: String,
+    /// What was proposed, the cheapest first; empty where the choice was the caller's or a rule's.
+    #[serde(default)]
+    pub proposals: Vec<Proposal>,
     /// The storages that were looked at, in order, up to the one that is taken; empty where that was not asked for.
     #[serde(default)]
     pub considered: Vec<Considered>,
@@ -112,6 +123,8 @@ pub enum ReasonCode {
     SymmetricIndefinite,
     /// The matrix is not symmetric.
     NotSymmetric,
+    /// Of the members of the registry that suit the matrix, it is predicted to cost the least.
+    LeastPredicted,
     /// An incomplete factor is not to be trusted, and a complete one is cheap.
     DirectIsCheap,
     /// There is no matrix, only products with it.
@@ -145,6 +158,7 @@ impl ReasonCode {
                 "the matrix is symmetric, but the diagonal is not all positive"
             }
             ReasonCode::NotSymmetric => "the matrix is not symmetric",
+            ReasonCode::LeastPredicted => "predicted to cost the least",
             ReasonCode::DirectIsCheap => {
                 "a complete factor is predicted to cost no more than some iterations"
             }

@@ -13,8 +13,7 @@ fn remedies_come_in_order_and_once() {
     assert!(plan.shifts());
     assert_eq!(plan.remedy(Failure::BadPivot, &[]), Some(Remedy::Diagonal));
     assert_eq!(plan.remedy(Failure::BadPivot, &[Remedy::Diagonal]), None);
-    let minres =
-        Remedy::Method { method: Method::Minres, preconditioner: Some(PrecondSpec::none()), ordering: None };
+    let minres = Remedy::with(Method::Minres, PrecondSpec::none());
     assert_eq!(plan.remedy(Failure::IndefiniteOperator, &[]), Some(minres));
     let with = |method, kind| Remedy::Method { method, preconditioner: Some(kind), ordering: None };
     let (cholesky, lu) =

@@ -1,17 +1,17 @@
 //! Systems by rows as they are given: every preconditioner that is not in blocks, for any A.
 
-use super::direct::Direct;
+use super::direct::DirectKind;
 use super::registry::{AnyRecipe, Construction};
 use super::{Form, Incomplete, IncompleteFactor, IncompleteSymbolic, Kind, require_symmetric};
 use crate::choice::Precision;
 use crate::error::SolveError;
-use crate::matrix::Pattern;
+use crate::matrix::{Csr, Pattern};
 use crate::operator::{DynPreconditioner, Preconditioner};
 use crate::precond::PrecondSpec;
 use crate::scalar::Real;
 use crate::setup::{
     Attempt, Built, LARGEST_F32, LayoutBuilder, Memory, OneFactor, Prospect, SetupContext, SetupRecorder,
-    SetupSummary,
+    SetupSummary, Storing,
 };
 use crate::space::Threads;
 
@@ -42,10 +42,7 @@ impl LayoutBuilder<Threads<f64>> for ByRows {
                     false => incomplete::<f64>(setup, &recipe, kind, recorder),
                 }
             }
-            Construction::Direct(which) => {
-                let recipe = Direct { kind: which, max_bytes: Some(setup.limit_of_complete()) };
-                by_recipe(setup, &recipe, kind, recorder)
-            }
+            Construction::Direct(which) => complete(setup, which, kind, recorder),
             Construction::Recipe(recipe) => by_recipe(setup, &*recipe, kind, recorder),
             Construction::Own => match setup.own {
                 Some(own) => by_recipe(setup, &*own.recipe, kind, recorder),
@@ -82,8 +79,9 @@ impl LayoutBuilder<Threads<f64>> for ByRows {
                 layout: "rows as given: the pattern follows the values".into(),
                 bytes: None,
             },
-            Construction::Direct(kind) => {
-                let cost = recorder.analyzing(|| Direct { kind, max_bytes: None }.cost(setup.source))?;
+            Construction::Direct(which) => {
+                let symbolic = recorder.analyzing(|| setup.findings.complete(which, setup.source, None))?;
+                let cost = symbolic.cost();
                 let layout = format!("rows as given: {:.1e} operations predicted", cost.flops);
                 Prospect::Takes { layout, bytes: Some(cost.bytes() + setup.vector_bytes()) }
             }
@@ -159,6 +157,20 @@ fn incomplete<S: Real>(
     Ok(built(setup, kind, f, shift, memory.layout, Some(memory.factor)))
 }
 
+/// A complete factor.
+fn complete(
+    setup: &Context<'_>,
+    which: DirectKind,
+    kind: PrecondSpec,
+    recorder: &mut SetupRecorder,
+) -> Result<Attempt<Threads<f64>>, SolveError> {
+    let limit = setup.limit_of_complete();
+    let symbolic = recorder.analyzing(|| setup.findings.complete(which, setup.source, Some(limit)))?;
+    let mut f = symbolic.allocate()?;
+    recorder.factor_with(setup.space, (false, kind), setup.source, &mut f)?;
+    Ok(in_order(setup, kind, DynPreconditioner::new(f), symbolic.cost().bytes() as usize))
+}
+
 /// By rows with this factor; `predicted` bytes of it if they were known before.
 fn built<S: Real>(
     setup: &Context<'_>,
@@ -184,7 +196,7 @@ fn built<S: Real>(
         ordering,
         predicted,
         held,
-        relative_cost: 1.0,
+        storing: Storing::BY_ROWS,
     };
     Attempt::Built(Built::InOrder(DynPreconditioner::new(f)), summary)
 }
@@ -203,9 +215,19 @@ fn by_recipe(
         Ok(())
     })?;
     let m = made.expect("the attempt worked");
-    let bytes = m.bytes();
-    let vectors = setup.vector_bytes() as usize;
-    let predicted = kind.predicted_entries(source.pattern()).map_or(bytes, |entries| 8 * entries as usize);
+    let predicted =
+        kind.predicted_entries(source.pattern()).map_or(m.bytes(), |entries| 8 * entries as usize);
+    Ok(in_order(setup, kind, m, predicted))
+}
+
+/// By rows with this preconditioner, of so many bytes as predicted.
+fn in_order(
+    setup: &Context<'_>,
+    kind: PrecondSpec,
+    m: DynPreconditioner<Threads<f64>, Csr<f64>>,
+    predicted: usize,
+) -> Attempt<Threads<f64>> {
+    let (bytes, vectors) = (m.bytes(), setup.vector_bytes() as usize);
     let summary = SetupSummary {
         kind,
         nnz: m.entries(),
@@ -216,7 +238,7 @@ fn by_recipe(
         ordering: String::new(),
         predicted: predicted + vectors,
         held: bytes + vectors,
-        relative_cost: 1.0,
+        storing: Storing::BY_ROWS,
     };
-    Ok(Attempt::Built(Built::InOrder(m), summary))
+    Attempt::Built(Built::InOrder(m), summary)
 }

@@ -9,7 +9,9 @@ use crate::engine::{DynEngine, Refined, rounded};
 use crate::error::{SetupError, SolveError};
 use crate::matrix::{Csr, Pattern};
 use crate::operator::{DynPreconditioner, Preconditioner, Recipe, Symbolic};
-use crate::setup::{Attempt, Built, LayoutBuilder, Prospect, SetupContext, SetupRecorder, SetupSummary};
+use crate::setup::{
+    Attempt, Built, LayoutBuilder, Prospect, SetupContext, SetupRecorder, SetupSummary, Storing,
+};
 use crate::space::Threads;
 use std::sync::Arc;
 
@@ -67,7 +69,7 @@ impl LayoutBuilder<Threads<f64>> for InSingle {
             ordering: String::new(),
             predicted: around(setup),
             held: around(setup),
-            relative_cost: 1.0,
+            storing: Storing::BY_ROWS,
         };
         let m = match setup.recipe(kind) {
             Some(recipe) => {

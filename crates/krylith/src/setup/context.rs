@@ -1,6 +1,6 @@
 //! What a layout needs to know, and how much memory it may take.
 
-use super::{SetupRecorder, available_memory};
+use super::{Findings, SetupRecorder, available_memory};
 use crate::choice::{Layout, Method, Precision};
 use crate::engine::SolverSpace;
 use crate::error::SetupError;
@@ -72,6 +72,8 @@ pub struct SetupContext<'a, S: SolverSpace> {
     pub(crate) reserved: u64,
     /// Factors are stored in `f32`.
     pub(crate) narrow: bool,
+    /// What is known about the source already.
+    pub(crate) findings: Findings,
     /// Triangles that are computed already.
     pub(crate) triangles: Cell<Option<OneFactor>>,
     /// Where the factor has its entries.
@@ -100,6 +102,7 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
             scale,
             reserved: 0,
             narrow: false,
+            findings: Findings::default(),
             triangles: Cell::new(None),
             filled: OnceCell::new(),
             refusals: RefCell::new(Vec::new()),

@@ -1,6 +1,8 @@
 //! The layouts of a space, tried one after the other.
 
-use super::{Attempt, Built, LayoutBuilder, SetupContext, SetupRecorder, SetupSummary, vector_bytes};
+use super::{
+    Attempt, Built, LayoutBuilder, SetupContext, SetupRecorder, SetupSummary, Storing, vector_bytes,
+};
 use crate::choice::Method;
 use crate::engine::SolverSpace;
 use crate::error::{BackendError, SolveError};
@@ -23,7 +25,8 @@ pub(crate) fn in_layouts<S: SolverSpace>(
     for layout in layouts {
         match layout.build(&setup, kind, recorder)? {
             Attempt::Built(built, mut summary) => {
-                summary.relative_cost = layout.relative_cost();
+                summary.storing.kind = layout.kind();
+                summary.storing.narrow = setup.narrow && kind.incomplete().is_some();
                 return Ok((built, summary));
             }
             Attempt::Refused(reason) => setup.refusals.borrow_mut().push(reason),
@@ -51,7 +54,7 @@ pub(crate) fn no_preconditioner<S: SolverSpace>(
         ordering: String::new(),
         predicted: bytes,
         held: bytes,
-        relative_cost: 1.0,
+        storing: Storing::BY_ROWS,
     };
     (DynPreconditioner::new(Identity::<S>::new(layout)), summary)
 }

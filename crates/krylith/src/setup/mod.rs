@@ -6,6 +6,7 @@
 
 mod available;
 mod context;
+mod findings;
 mod layouts;
 mod memory;
 mod recorder;
@@ -14,6 +15,7 @@ mod recover;
 pub use available::available_memory;
 pub(crate) use context::{LARGEST_F32, OneFactor, vector_bytes};
 pub use context::{SetupContext, SetupOptions};
+pub(crate) use findings::Findings;
 pub(crate) use layouts::{in_layouts, no_preconditioner};
 pub use memory::Memory;
 pub use recorder::SetupRecorder;
@@ -23,6 +25,7 @@ use crate::engine::{DynEngine, SolverSpace};
 use crate::error::SolveError;
 use crate::matrix::Csr;
 use crate::operator::DynPreconditioner;
+use crate::plan::StorageKind;
 use crate::precond::PrecondSpec;
 
 /// The preconditioner's size and schedule and the order of rows, for the report.
@@ -46,8 +49,24 @@ pub struct SetupSummary {
     pub predicted: usize,
     /// The same bytes, counted.
     pub held: usize,
-    /// What an iteration takes, as a part of what it takes by rows as given ([`LayoutBuilder::relative_cost`]).
-    pub relative_cost: f64,
+    /// What an iteration does, for predicting what it takes.
+    pub storing: Storing,
+}
+
+/// How A and its factor are stored, for predicting what an iteration takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Storing {
+    /// The storage.
+    pub kind: StorageKind,
+    /// Factors are in `f32`.
+    pub narrow: bool,
+    /// CG needs no product with A besides the sweeps.
+    pub without_product: bool,
+}
+
+impl Storing {
+    /// By rows in `f64`.
+    pub const BY_ROWS: Storing = Storing { kind: StorageKind::Rows, narrow: false, without_product: false };
 }
 
 /// What a layout has built.
@@ -86,9 +105,9 @@ pub trait LayoutBuilder<S: SolverSpace>: Sync {
     /// Its name, for plans.
     fn name(&self) -> &'static str;
 
-    /// What an iteration takes, predicted as a part of what it takes by rows as given.
-    fn relative_cost(&self) -> f64 {
-        1.0
+    /// Which storage it is, for predicting what an iteration takes.
+    fn kind(&self) -> StorageKind {
+        StorageKind::Rows
     }
 
     /// Whether it has complete factors, which [`Method::Auto`](crate::Method::Auto) may then choose.

@@ -7,10 +7,11 @@ use crate::error::{SetupError, SolveError};
 use crate::matrix::{Csr, Pattern};
 use crate::operator::DynPreconditioner;
 use crate::placement::{Placed, Storage};
+use crate::plan::StorageKind;
 use crate::precond::PrecondSpec;
 use crate::precond::{Form, Kind, require_symmetric};
 use crate::setup::{
-    Attempt, Built, LayoutBuilder, Memory, Prospect, SetupContext, SetupRecorder, SetupSummary,
+    Attempt, Built, LayoutBuilder, Memory, Prospect, SetupContext, SetupRecorder, SetupSummary, Storing,
 };
 use crate::space::Threads;
 use std::sync::Arc;
@@ -42,8 +43,8 @@ impl LayoutBuilder<Threads<f64>> for InSlices {
         "slices"
     }
 
-    fn relative_cost(&self) -> f64 {
-        0.5
+    fn kind(&self) -> StorageKind {
+        StorageKind::Slices
     }
 
     fn predict(
@@ -181,7 +182,7 @@ fn build<S: StorageScalar>(
         held: of_a.bytes() + extra + copies + m.bytes() + vectors,
         layout: memory.layout,
         ordering: String::new(),
-        relative_cost: 1.0,
+        storing: Storing::BY_ROWS,
     };
     let placement = Box::new(Placed(Arc::clone(&of_a.order)));
     let engine = PlacedEngine::new(placement, matrices, DynPreconditioner::new(m));

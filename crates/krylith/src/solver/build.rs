@@ -2,7 +2,7 @@
 
 use super::options::Solver;
 use super::reorder::{Permutations, reordered};
-use crate::choice::Method;
+use crate::choice::{Method, Precision};
 use crate::engine::{AnyEngine, DynEngine, InOrder, SolverSpace};
 use crate::error::{SetupError, SolveError};
 use crate::matrix::Csr;
@@ -11,13 +11,13 @@ use crate::plan::{Failure, Remedy, SolvePlan};
 use crate::precond::PrecondSpec;
 use crate::report::Recovery;
 use crate::setup::{
-    Built, LayoutBuilder, SetupContext, SetupOptions, SetupRecorder, SetupSummary, agree, in_layouts,
-    no_preconditioner,
+    Built, Findings, LayoutBuilder, SetupContext, SetupOptions, SetupRecorder, SetupSummary, agree,
+    in_layouts, no_preconditioner,
 };
 
 impl Solver {
-    pub(super) fn setup_options(&self, plan: &SolvePlan) -> SetupOptions {
-        let Solver { schedule, layout, precision, max_bytes, max_memory, .. } = *self;
+    pub(super) fn setup_options(&self, plan: &SolvePlan, precision: Precision) -> SetupOptions {
+        let Solver { schedule, layout, max_bytes, max_memory, .. } = *self;
         SetupOptions { schedule, layout, precision, recover: plan.shifts(), max_bytes, max_memory }
     }
 
@@ -48,6 +48,10 @@ pub(super) struct System<'a, S: SolverSpace, A> {
     pub(super) scale: f64,
     pub(super) method: Method,
     pub(super) plan: &'a SolvePlan,
+    /// In which numbers factors are stored.
+    pub(super) precision: Precision,
+    /// What is known about the source already.
+    pub(super) findings: &'a Findings,
 }
 
 /// An engine and what the report says of it.
@@ -93,10 +97,11 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         kind: PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<SetUp<S>, SolveError> {
-        let System { solver, space, layouts, a, source, scale, method, plan } = *self;
-        let (options, own) = (solver.setup_options(plan), a.matrix());
+        let System { solver, space, layouts, a, source, scale, method, plan, .. } = *self;
+        let (options, own) = (solver.setup_options(plan, self.precision), a.matrix());
         let mut setup = SetupContext::new(options, space, a.domain(), own, source, (method, scale));
         setup.own = solver.own.as_ref();
+        setup.findings = self.findings.clone();
         agree(space, setup.require_room(kind))?;
         if let Some((engine, summary)) = set_up_permuted(solver, &setup, layouts, kind, recorder)? {
             return Ok((AnyEngine::Stored(engine), summary));

@@ -11,9 +11,11 @@
 //! [`Solver`] has the choices; [`Solver::prepare`] keeps analysis, factor and workspace for many right-hand sides or for
 //! matrices whose values change.
 //!
-//! `auto` follows this rule. A matrix with symmetric values (up to rounding), a symmetric pattern and a positive diagonal gets CG with IC(0). One
-//! with zero or tiny diagonal entries, or with most rows not diagonally dominant, gets GMRES(50) with a complete LU where that is
-//! predicted to cost no more than 60 iterations. Every other matrix gets BiCGStab with ILU(0).
+//! `auto` follows this rule. A matrix with symmetric values (up to rounding), a symmetric pattern and a positive diagonal gets CG. One
+//! with zero or tiny diagonal entries, or a small one with most rows not diagonally dominant, gets GMRES(50) with a complete LU where that is
+//! predicted to cost no more than 60 iterations. Every other matrix gets BiCGStab. The preconditioner of CG and BiCGStab is IC(0) or ILU(0) for matrices
+//! of fewer than 20,000 entries; for others that which is predicted to cost the least, of modified and plain factors with levels
+//! of fill, in `f64` and in `f32` ([`plan::Proposal`](crate::plan::Proposal)).
 //!
 //! A method that `auto` chose is left when it fails, or when the rest of it is predicted to cost twice as much as what follows: from CG to
 //! a complete Cholesky factor, or to MINRES if A is indefinite; then to GMRES(50) with a complete LU; then to an incomplete LU by threshold with

@@ -4,7 +4,7 @@ use crate::choice::{Layout, MatchingMode, Method, Precision};
 use crate::engine::DefaultSpace;
 use crate::matrix::Csr;
 use crate::operator::{Preconditioner, Recipe, Symbolic};
-use crate::plan::Fallback;
+use crate::plan::{Fallback, Machine, REFERENCE};
 use crate::precond::PrecondSpec;
 use crate::precond::registry::OwnRecipe;
 use crate::schedule::Schedule;
@@ -27,6 +27,8 @@ pub struct Solver {
     pub(super) own: Option<OwnRecipe>,
     /// The fallbacks of a plan that was given.
     pub(super) planned: Option<Vec<Fallback>>,
+    /// Whose figures predict costs.
+    pub(super) machine: Arc<Machine>,
     pub(super) schedule: Schedule,
     pub(super) layout: Layout,
     pub(super) precision: Precision,
@@ -49,9 +51,10 @@ impl Default for Solver {
             preconditioner: PrecondSpec::auto(),
             own: None,
             planned: None,
+            machine: Arc::new(REFERENCE),
             schedule: Schedule::Auto,
             layout: Layout::Auto,
-            precision: Precision::F64,
+            precision: Precision::Auto,
             reorder: Ordering::Natural,
             matching: MatchingMode::Auto,
             recover: true,
@@ -109,7 +112,14 @@ impl Solver {
         self
     }
 
-    /// In which numbers the iteration runs; `f64` by default.
+    /// The machine whose figures predict what members and methods cost; [`REFERENCE`] by default. A plan is the same wherever it is made.
+    pub fn machine(mut self, machine: Machine) -> Self {
+        self.machine = Arc::new(machine);
+        self
+    }
+
+    /// In which numbers the iteration runs and factors are stored; by default `f64`, or factors in `f32` where the preconditioner was not
+    /// asked for by name and that is predicted to be faster.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.precision = precision;
         self

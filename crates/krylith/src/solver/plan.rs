@@ -6,12 +6,18 @@ use crate::choice::{Method, Precision};
 use crate::engine::SolverSpace;
 use crate::error::{SetupError, SolveError};
 use crate::matrix::{Csr, exact_scale};
-use crate::plan::{Considered, Facts, Failure, Fallback, REFERENCE, Reason, ReasonCode, Remedy, SolvePlan};
+use crate::plan::{
+    Considered, Facts, Failure, Fallback, Mesh, Proposal, Reason, ReasonCode, Remedy, SolvePlan, StorageKind,
+    Work,
+};
 use crate::precond::PrecondSpec;
-use crate::precond::direct::{Direct, DirectKind};
+use crate::precond::direct::DirectKind;
 use crate::precond::registry::{FillRule, Threshold};
-use crate::setup::{LayoutBuilder, Prospect, SetupContext, SetupRecorder, available_memory, vector_bytes};
+use crate::setup::{
+    Findings, LayoutBuilder, Prospect, SetupContext, SetupRecorder, available_memory, vector_bytes,
+};
 use crate::transform::Ordering;
+use std::sync::Arc;
 
 impl Solver {
     /// The rule of the module's head; with `complete` factors among what may be chosen.
@@ -20,44 +26,54 @@ impl Solver {
         space: &S,
         matrix: &Csr<f64>,
         complete: bool,
-    ) -> Result<SolvePlan, SolveError> {
+    ) -> Result<(SolvePlan, Findings), SolveError> {
+        let mut findings = Findings::default();
         let plan = match self.method != Method::Auto && !self.preconditioner.is_auto() {
             true => SolvePlan {
-                warnings: self.warnings(matrix),
+                warnings: self.warnings(if self.needs_symmetry() { matrix.asymmetry() } else { 0.0 }),
                 ..self.planned(None, self.method, self.preconditioner, ReasonCode::AsAsked)
             },
-            false => self.choose(matrix, Facts::of(space, matrix)?, complete),
+            false => {
+                let mut facts = Facts::of(space, matrix)?;
+                if complete {
+                    let (mesh, grid) = Mesh::find(matrix, facts.is_nearly_m_matrix());
+                    findings.keep_structure(matrix.pattern(), grid);
+                    facts.mesh = Some(mesh);
+                }
+                self.choose(matrix, facts, complete, &mut findings)
+            }
         };
-        Ok(match &self.planned {
+        let plan = match &self.planned {
             Some(given) => {
                 let reasons = vec![ReasonCode::AsPlanned.into()];
                 SolvePlan { reasons, fallbacks: given.clone(), ..plan }
             }
             None => plan,
-        })
+        };
+        Ok((plan, findings))
     }
 
-    /// What a method asked for by name needs and the matrix lacks.
-    fn warnings(&self, matrix: &Csr<f64>) -> Vec<String> {
-        let needs_symmetry = matches!(self.method, Method::Cg | Method::Minres);
-        if !needs_symmetry || matrix.symmetry().symmetric {
+    /// Whether the caller asked for a method that needs a symmetric matrix.
+    fn needs_symmetry(&self) -> bool {
+        matches!(self.method, Method::Cg | Method::Minres)
+    }
+
+    /// What a method asked for by name needs and a matrix of this asymmetry lacks.
+    fn warnings(&self, asymmetry: f64) -> Vec<String> {
+        if !self.needs_symmetry() || asymmetry <= Facts::ROUNDING {
             return Vec::new();
         }
-        let asymmetry = matrix.asymmetry();
-        match asymmetry <= Facts::ROUNDING {
-            true => Vec::new(),
-            false => vec![format!(
-                "{} needs a symmetric matrix, and this one is not: |aij - aji| is up to {asymmetry:.1e} of the largest entry; \
-                 bicgstab and gmres do not need it",
-                self.method
-            )],
-        }
+        vec![format!(
+            "{} needs a symmetric matrix, and this one is not: |aij - aji| is up to {asymmetry:.1e} of the largest entry; \
+             bicgstab and gmres do not need it",
+            self.method
+        )]
     }
 
     /// The choices that the caller has left, by the facts.
-    fn choose(&self, matrix: &Csr<f64>, facts: Facts, complete: bool) -> SolvePlan {
+    fn choose(&self, matrix: &Csr<f64>, facts: Facts, complete: bool, findings: &mut Findings) -> SolvePlan {
         let complete = complete && self.method == Method::Auto && self.preconditioner.is_auto();
-        if complete && let Some(reason) = self.prefers_direct(matrix, &facts) {
+        if complete && let Some(reason) = self.prefers_direct(matrix, &facts, findings) {
             let plan =
                 self.planned(Some(facts), Method::Gmres(50), PrecondSpec::lu(), ReasonCode::DirectIsCheap);
             return SolvePlan { reasons: vec![reason], fallbacks: self.after_direct(), ..plan };
@@ -81,36 +97,66 @@ impl Solver {
             (false, ..) => PrecondSpec::ilu(0),
         };
         let reason = ReasonCode::of(&facts);
-        let warnings = if self.method == Method::Auto || facts.nearly_symmetric {
-            Vec::new()
-        } else {
-            self.warnings(matrix)
-        };
+        let warnings = self.warnings(facts.asymmetry);
+        let proposals = if open { self.proposals(&facts, method) } else { Vec::new() };
+        let preconditioner = proposals.first().map_or(preconditioner, |best| best.preconditioner);
         let mut plan = SolvePlan { warnings, ..self.planned(Some(facts), method, preconditioner, reason) };
+        if let Some(best) = proposals.first() {
+            plan.precision = best.precision;
+            plan.reasons.push(best.reason(&proposals, &self.machine));
+        }
+        plan.proposals = proposals;
         if complete {
             plan.fallbacks = ladder(plan.method, plan.fallbacks);
         }
         plan
     }
 
+    /// The members of the registry for these facts, the cheapest first.
+    fn proposals(&self, facts: &Facts, method: Method) -> Vec<Proposal> {
+        let precisions: &[Precision] = match self.precision {
+            Precision::Auto => &[Precision::F64, Precision::Mixed],
+            _ => std::slice::from_ref(&self.precision),
+        };
+        let layout = if self.reorder == Ordering::Natural { self.layout } else { self.layout.without_grid() };
+        match method {
+            Method::Minres | Method::Lsmr => Vec::new(),
+            _ => Proposal::all(&self.machine, facts, method, (precisions, layout)),
+        }
+    }
+
     /// Why a complete factor comes first, if it does: where an incomplete one is not to be trusted, and a complete one costs no more
     /// than some iterations.
-    fn prefers_direct(&self, matrix: &Csr<f64>, facts: &Facts) -> Option<Reason> {
-        let doubtful = facts.tiny_diagonals > 0 || 2 * facts.dominant_rows < facts.rows;
+    fn prefers_direct(&self, matrix: &Csr<f64>, facts: &Facts, findings: &mut Findings) -> Option<Reason> {
+        // An analysis alone costs some iterations: a large matrix is iterated on first, unless ILU(0) has nothing to divide by.
+        let small = facts.entries <= SMALL_FOR_DIRECT;
+        let doubtful = facts.tiny_diagonals > 0 || small && 2 * facts.dominant_rows < facts.rows;
         if facts.may_be_definite() || !doubtful || facts.structural_rank < facts.rows || facts.rows < 2 {
             return None;
         }
-        let limit = ITERATIONS_FOR_DIRECT * REFERENCE.iteration(Method::BiCgStab, matrix, matrix.nnz());
-        if REFERENCE.direct_at_least(matrix) > limit {
+        let machine = &self.machine;
+        let iteration = Work {
+            method: Method::BiCgStab,
+            storage: StorageKind::Rows,
+            precision: Precision::F64,
+            rows: facts.rows,
+            entries: facts.entries,
+            swept: facts.entries as f64,
+            without_product: false,
+        };
+        let limit = ITERATIONS_FOR_DIRECT * machine.iteration(&iteration);
+        if machine.direct_at_least(matrix) > limit {
             return None;
         }
-        let cost = Direct { kind: DirectKind::Lu, max_bytes: None }.cost(matrix).ok()?;
+        let analysis = findings.complete(DirectKind::Lu, matrix, None).ok()?;
+        findings.keep_complete(Arc::clone(&analysis));
+        let cost = analysis.cost();
         // Vectors, and the copy of A that a matching makes, are to fit as well.
         let memory = self.max_memory.or_else(available_memory).unwrap_or(u64::MAX) / 2;
         let others =
             vector_bytes(Method::Gmres(50), facts.rows) + 32 * (facts.entries + 4 * facts.rows) as u64;
         let bytes = memory.saturating_sub(others).min(self.max_bytes.unwrap_or(u64::MAX));
-        let takes = REFERENCE.direct(matrix, &cost);
+        let takes = machine.direct(matrix, cost);
         (takes <= limit && cost.bytes() <= bytes).then(|| Reason {
             code: ReasonCode::DirectIsCheap,
             text: format!(
@@ -130,22 +176,10 @@ impl Solver {
         if self.recover {
             fallbacks.push(Fallback::new([Failure::BadPivot, Failure::MissingDiagonal], Remedy::Diagonal));
         }
-        let ilu = Remedy::Method {
-            method: Method::BiCgStab,
-            preconditioner: Some(PrecondSpec::ilu(0)),
-            ordering: None,
-        };
-        // It cannot fail to be made.
-        let diagonal = Remedy::Method {
-            method: Method::Gmres(30),
-            preconditioner: Some(PrecondSpec::jacobi()),
-            ordering: None,
-        };
-        let lsmr = Remedy::Method {
-            method: Method::Lsmr,
-            preconditioner: Some(PrecondSpec::column_norms()),
-            ordering: None,
-        };
+        let ilu = Remedy::with(Method::BiCgStab, PrecondSpec::ilu(0));
+        let lsmr = Remedy::with(Method::Lsmr, PrecondSpec::column_norms());
+        // It can always be set up.
+        let diagonal = Remedy::with(Method::Gmres(30), PrecondSpec::jacobi());
         fallbacks.extend([by_threshold(), ilu, lsmr, diagonal].map(|then| Fallback::new(HARD, then)));
         fallbacks
     }
@@ -169,11 +203,13 @@ impl Solver {
             method,
             preconditioner,
             layout: self.layout,
-            precision: self.precision,
+            precision: self.precision.as_asked(),
             ordering: self.reorder,
             matching: self.matching,
             reasons: vec![Reason::from(reason)],
             warnings: Vec::new(),
+            machine: self.machine.name.to_string(),
+            proposals: Vec::new(),
             considered: Vec::new(),
             predicted_entries: None,
             predicted_bytes: None,
@@ -192,8 +228,9 @@ impl Solver {
                 fallbacks.push(Fallback::new([BadPivot], Remedy::ShiftDiagonal));
             }
             fallbacks.push(Fallback::new([BadPivot, MissingDiagonal], Remedy::Diagonal));
-            // A limit of the caller's is kept.
-            if preconditioner.weaker().is_some() && self.max_bytes.is_none() && self.max_memory.is_none() {
+            // What the caller asked for within a limit of the caller's is kept.
+            let limited = self.max_bytes.is_some() || self.max_memory.is_some();
+            if preconditioner.weaker().is_some() && (!limited || self.preconditioner.is_auto()) {
                 fallbacks.push(Fallback::new([MemoryLimit], Remedy::LessFill));
             }
         }
@@ -202,23 +239,17 @@ impl Solver {
             fallbacks.push(Fallback::new(after, Remedy::DoublePrecision));
             return fallbacks;
         }
-        let gmres =
-            |preconditioner| Remedy::Method { method: Method::Gmres(30), preconditioner, ordering: None };
         match (self.method, method) {
             (Method::Auto, Method::Cg) => {
-                let minres = Remedy::Method {
-                    method: Method::Minres,
-                    preconditioner: Some(PrecondSpec::none()),
-                    ordering: None,
-                };
+                let minres = Remedy::with(Method::Minres, PrecondSpec::none());
                 let after = [IndefiniteOperator, IndefinitePreconditioner, NotFinite, Diverged];
                 fallbacks.push(Fallback::new(after, minres));
             }
             (Method::Auto, Method::BiCgStab) => {
                 // A factor that gave numbers that are not finite at once is of no use to another method.
                 let other = if has_matrix { PrecondSpec::jacobi() } else { PrecondSpec::none() };
-                fallbacks.push(Fallback::new([NotFinite], gmres(Some(other))));
-                fallbacks.push(Fallback::new([Breakdown, Diverged], gmres(None)));
+                fallbacks.push(Fallback::new([NotFinite], Remedy::with(Method::Gmres(30), other)));
+                fallbacks.push(Fallback::new([Breakdown, Diverged], Remedy::on_first(Method::Gmres(30))));
             }
             _ => {}
         }
@@ -248,8 +279,8 @@ impl Solver {
         self.validate()?;
         matrix.pattern().require_square().map_err(SetupError::from)?;
         let scale = exact_scale(space.host(), matrix)?;
-        let mut plan =
-            self.plan_for(space, matrix, layouts.iter().any(|layout| layout.has_complete_factors()))?;
+        let complete = layouts.iter().any(|layout| layout.has_complete_factors());
+        let (mut plan, findings) = self.plan_for(space, matrix, complete)?;
         if plan.facts.is_none() {
             plan.facts = Some(Facts::of(space, matrix)?);
         }
@@ -259,14 +290,9 @@ impl Solver {
             return Ok(plan);
         }
         let method = plan.method.limited(space.total(&layout), self.max_iterations);
-        let setup = SetupContext::new(
-            self.setup_options(&plan),
-            space,
-            layout,
-            Some(matrix),
-            matrix,
-            (method, scale),
-        );
+        let options = self.setup_options(&plan, plan.precision);
+        let mut setup = SetupContext::new(options, space, layout, Some(matrix), matrix, (method, scale));
+        setup.findings = findings;
         let mut recorder = SetupRecorder::default();
         match Permutations::find(self, &setup, kind, &mut recorder)? {
             None => look(setup, layouts, &mut plan, &mut recorder)?,
@@ -282,6 +308,9 @@ impl Solver {
 /// A complete factor may come first where it costs no more than this many iterations of BiCGStab with ILU(0).
 const ITERATIONS_FOR_DIRECT: f64 = 60.0;
 
+/// Entries up to which a complete factor may come first because most rows are not diagonally dominant.
+const SMALL_FOR_DIRECT: usize = 250_000;
+
 /// How a method may end without an answer.
 const HARD: [Failure; 6] = [
     Failure::IndefiniteOperator,
@@ -295,7 +324,6 @@ const HARD: [Failure; 6] = [
 /// The rungs between the planned method and its last resorts: complete factors, then one by threshold; at the end the planned
 /// method again, which is not left for being slow.
 fn ladder(method: Method, last: Vec<Fallback>) -> Vec<Fallback> {
-    let with = |method, kind| Remedy::Method { method, preconditioner: Some(kind), ordering: None };
     let (first, others): (Vec<_>, Vec<_>) =
         last.into_iter().partition(|fallback| !matches!(fallback.then, Remedy::Method { .. }));
     let mut rungs = first;
@@ -303,17 +331,17 @@ fn ladder(method: Method, last: Vec<Fallback>) -> Vec<Fallback> {
     if definite {
         rungs.push(Fallback::new(
             [Failure::Slow, Failure::Diverged],
-            with(Method::Cg, PrecondSpec::cholesky()),
+            Remedy::with(Method::Cg, PrecondSpec::cholesky()),
         ));
     }
-    let complete_lu = Fallback::new(HARD, with(Method::Gmres(50), PrecondSpec::lu()));
+    let complete_lu = Fallback::new(HARD, Remedy::with(Method::Gmres(50), PrecondSpec::lu()));
     let threshold = Fallback::new(HARD, by_threshold());
-    let again = Fallback::new(HARD, Remedy::Method { method, preconditioner: None, ordering: None });
-    let lsmr = Fallback::new(HARD, with(Method::Lsmr, PrecondSpec::column_norms()));
+    let again = Fallback::new(HARD, Remedy::on_first(method));
+    let lsmr = Fallback::new(HARD, Remedy::with(Method::Lsmr, PrecondSpec::column_norms()));
     if definite {
         // MINRES without a preconditioner is often fast enough on an indefinite matrix, and left if not.
         rungs.extend(others);
-        let minres = with(Method::Minres, PrecondSpec::jacobi());
+        let minres = Remedy::with(Method::Minres, PrecondSpec::jacobi());
         rungs.extend([
             complete_lu,
             threshold,

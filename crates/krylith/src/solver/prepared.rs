@@ -92,12 +92,22 @@ impl Solver {
         let mut scale = 1.0;
         agree(&space, exact_scale(space.host(), matrix).map(|found| scale = found))?;
         let complete = a.matrix().is_some() && layouts.iter().any(|layout| layout.has_complete_factors());
-        let plan = self.plan_for(&space, matrix, complete)?;
+        let (plan, findings) = self.plan_for(&space, matrix, complete)?;
         let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
         let mut recorder = SetupRecorder::default();
         recorder.seconds.analyze = started.elapsed().as_secs_f64();
-        let system =
-            System { solver: self, space: &space, layouts, a, source: matrix, scale, method, plan: &plan };
+        let system = System {
+            solver: self,
+            space: &space,
+            layouts,
+            a,
+            source: matrix,
+            scale,
+            method,
+            plan: &plan,
+            precision: plan.precision,
+            findings: &findings,
+        };
         let (engine, summary) = system.set_up(&mut recorder)?;
         let space = Arc::new(space);
         let first = Workspace::new(Arc::clone(&space), &engine, a, method)?;
@@ -200,7 +210,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
             // Values that left the range since the preparation: everything is prepared anew, on the scaled matrix.
             let Prepared { options, space, layouts, method, layout, plan, .. } = self;
             let mut setup = SetupContext::new(
-                options.setup_options(plan),
+                options.setup_options(plan, plan.precision),
                 &**space,
                 layout.clone(),
                 Some(matrix),

@@ -71,6 +71,8 @@ fn wants_matching<S: SolverSpace>(solver: &Solver, setup: &SetupContext<'_, S>, 
         MatchingMode::Off => false,
         _ if symmetric => false,
         MatchingMode::On => true,
+        // They match columns themselves.
+        MatchingMode::Auto if kind.is_complete() => false,
         MatchingMode::Auto => has_tiny_diagonal(setup.source),
     }
 }

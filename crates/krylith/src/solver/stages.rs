@@ -9,16 +9,18 @@ use crate::choice::{Method, Precision};
 use crate::engine::{AnyEngine, AnyWorkspace, Engine, Run, SolverSpace};
 use crate::error::{BackendError, SolveError};
 use crate::krylov::Start;
-use crate::matrix::exact_scale;
+use crate::matrix::{Csr, exact_scale};
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
-use crate::plan::{Failure, REFERENCE, Remedy};
+use crate::plan::{Failure, Remedy, Work};
 use crate::precond::PrecondSpec;
-use crate::precond::direct::Direct;
 use crate::precond::registry::Construction;
 use crate::report::{Outcome, Recovery};
-use crate::setup::{SetupContext, SetupRecorder};
+use crate::setup::{Findings, SetupContext, SetupRecorder, SetupSummary, Storing};
 use crate::stop::StoppingCriterion;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// Who watches a solve, and the caller's own criterion; nobody and none by default.
 #[derive(Default)]
@@ -102,13 +104,15 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
     observer: &mut dyn Observer<f64>,
 ) -> Result<Outcome, SolveError> {
     let mut tried = Vec::new();
+    // What pricing the next method has found out.
+    let findings = Rc::<RefCell<Findings>>::default();
     loop {
         let start = match is_zero(certifier.space(), x)? {
             true => None,
             false => Some(keep(certifier.space(), x, guess)?),
         };
         certifier.next_run();
-        let mut watcher = patience(prepared, stage, certifier, &tried).map(Watcher::new);
+        let mut watcher = patience(prepared, stage, certifier, (&tried, &findings)).map(Watcher::new);
         let is_fallback = stage.other.is_some();
         let (engine, own) = stage.parts(&prepared.engine);
         let run = iterate((engine, &mut *own), x, certifier, recovery, (observer, watcher.as_mut()));
@@ -137,15 +141,16 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
             }
         }
         let failed = format!("{} with {kind}: {}", stage.method, ended.what);
-        if !enter_next(prepared, certifier, stage, (failure, failed), &mut tried, recovery)? {
+        let known = findings.borrow();
+        if !enter_next((prepared, &known), certifier, stage, (failure, failed), &mut tried, recovery)? {
             return Ok(certifier.classify(&ended)?);
         }
     }
 }
 
-/// Prepares the first of the plan's remedies for a failure that can be prepared; `false` if there is none.
+/// Sets up the next method that the plan has for this failure, passing over those that cannot be set up; `false` if none is left.
 fn enter_next<S: SolverSpace, A: LinearOperator<S>>(
-    prepared: &Prepared<A, S>,
+    (prepared, findings): (&Prepared<A, S>, &Findings),
     certifier: &Certifier<'_, S, A>,
     stage: &mut Stage<'_, S, A>,
     (failure, mut failed): (Failure, String),
@@ -155,7 +160,7 @@ fn enter_next<S: SolverSpace, A: LinearOperator<S>>(
     while let Some(next) = prepared.plan.next_method(failure, tried) {
         tried.push(next);
         recovery.push(Recovery { failed, row: None, value: None, action: next.to_string() });
-        match enter(prepared, certifier.space(), certifier.a(), next, stage) {
+        match enter((prepared, findings), certifier.space(), certifier.a(), next, stage) {
             Ok(steps) => {
                 recovery.extend(steps);
                 return Ok(true);
@@ -173,7 +178,7 @@ fn patience<'p, S: SolverSpace, A: LinearOperator<S>>(
     prepared: &'p Prepared<A, S>,
     stage: &Stage<'_, S, A>,
     certifier: &Certifier<'p, S, A>,
-    tried: &[Remedy],
+    (tried, findings): (&[Remedy], &Rc<RefCell<Findings>>),
 ) -> Option<Patience<'p>> {
     let (space, a, plan): (&'p S, &'p A, _) = (certifier.space(), certifier.a(), &prepared.plan);
     // The residual of the least squares of a singular system has a limit, and a criterion of the caller's is not known in advance.
@@ -184,7 +189,8 @@ fn patience<'p, S: SolverSpace, A: LinearOperator<S>>(
     // Processes would have to agree on what each of them predicts.
     let matrix = a.matrix().filter(|_| space.total(&a.domain()) == space.len(&a.domain()))?;
     let summary = stage.engine.as_ref().map_or(&prepared.summary, |(_, summary)| summary);
-    let iteration = summary.relative_cost * REFERENCE.iteration(stage.method, matrix, summary.nnz);
+    let machine = &*prepared.options.machine;
+    let iteration = machine.iteration(&work(stage.method, matrix, summary));
     let begin = matrix.nrows().isqrt();
     let times = |iterations: f64| {
         let price = iterations * iteration;
@@ -200,17 +206,36 @@ fn patience<'p, S: SolverSpace, A: LinearOperator<S>>(
     let others = plan.next_method(Failure::Slow, &[tried, &[next]].concat()).is_some_and(
         |other| matches!(other, Remedy::Method { preconditioner: Some(kind), .. } if !kind.is_complete()),
     );
-    let options = prepared.options.setup_options(plan);
+    let options = prepared.options.setup_options(plan, Precision::F64);
+    let findings = Rc::clone(findings);
     let price = move || {
         let setup = SetupContext::new(options, space, a.domain(), Some(matrix), matrix, (plan.method, 1.0));
-        let cost = Direct { kind: which, max_bytes: None }.cost(matrix).ok();
-        match cost.filter(|cost| cost.bytes() <= setup.limit_of_complete()) {
-            Some(cost) => REFERENCE.direct(matrix, &cost),
-            None if others => ITERATIONS_BEFORE_OTHERS * iteration,
-            None => f64::INFINITY,
+        let mut findings = findings.borrow_mut();
+        match findings.complete(which, matrix, Some(setup.limit_of_complete())) {
+            Ok(analysis) => {
+                findings.keep_complete(Arc::clone(&analysis));
+                machine.direct(matrix, analysis.cost())
+            }
+            Err(_) if others => ITERATIONS_BEFORE_OTHERS * iteration,
+            Err(_) => f64::INFINITY,
         }
     };
-    Some(Patience { begin, iteration, at_least: REFERENCE.direct_at_least(matrix), price: Box::new(price) })
+    Some(Patience { begin, iteration, at_least: machine.direct_at_least(matrix), price: Box::new(price) })
+}
+
+/// What an iteration does.
+fn work(method: Method, matrix: &Csr<f64>, summary: &SetupSummary) -> Work {
+    let Storing { kind, narrow, without_product } = summary.storing;
+    let twice = if summary.kind.info().symmetric { 2.0 } else { 1.0 };
+    Work {
+        method,
+        storage: kind,
+        precision: if narrow { Precision::Mixed } else { Precision::F64 },
+        rows: matrix.nrows(),
+        entries: matrix.nnz(),
+        swept: twice * summary.nnz as f64,
+        without_product: without_product && method == Method::Cg,
+    }
 }
 
 /// A relative residual that no other method is likely to improve on.
@@ -236,7 +261,7 @@ fn keep<'g, S: SolverSpace>(
 
 /// Prepares the next run: another method on the prepared factor, or an engine for this solve alone. What went wrong on the way.
 fn enter<S: SolverSpace, A: LinearOperator<S>>(
-    prepared: &Prepared<A, S>,
+    (prepared, findings): (&Prepared<A, S>, &Findings),
     space: &S,
     a: &A,
     next: Remedy,
@@ -245,13 +270,14 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
     let Prepared { options, layouts, plan, .. } = prepared;
     let mut recorder = SetupRecorder::default();
     let mut solver = options.clone();
+    let mut precision = options.precision.as_asked();
     let (method, preconditioner) = match next {
         Remedy::Method { method, preconditioner, ordering } => {
             solver.reorder = ordering.unwrap_or(solver.reorder);
             (method, preconditioner)
         }
         Remedy::DoublePrecision => {
-            solver.precision = Precision::F64;
+            precision = Precision::F64;
             (prepared.method, Some(prepared.summary.kind))
         }
         _ => return Ok(recorder.recovery),
@@ -263,7 +289,18 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
             // What comes after a failure must not fail.
             let kind = if kind == PrecondSpec::jacobi() { PrecondSpec::robust_jacobi() } else { kind };
             let scale = exact_scale(space.host(), source)?;
-            let system = System { solver: &solver, space, layouts, a, source, scale, method, plan };
+            let system = System {
+                solver: &solver,
+                space,
+                layouts,
+                a,
+                source,
+                scale,
+                method,
+                plan,
+                precision,
+                findings,
+            };
             Some(match next {
                 Remedy::DoublePrecision => system.set_up(&mut recorder)?,
                 _ => system.set_up_one(kind, &mut recorder)?,

@@ -5,7 +5,7 @@
 //! product reads each array once from one end to the other.
 //!
 //! A matrix of constant coefficients with one unknown per point needs none of them: one number per offset, and a byte for each offset
-//! of a step that tells which of the eight points have that neighbour.
+//! of a step that says which of the eight points have that neighbour.
 //!
 //! Bytes of a product: 8 per entry and 16 per row, and the share of padding (see `layout`); with constant coefficients 1/8 per entry.
 #![allow(unsafe_code)]

@@ -11,11 +11,12 @@ use crate::error::{SetupError, SolveError};
 use crate::matrix::Pattern;
 use crate::operator::DynPreconditioner;
 use crate::placement::{Placed, Storage};
+use crate::plan::StorageKind;
 use crate::precond::PrecondSpec;
 use crate::precond::registry::Construction;
 use crate::precond::{Form, Kind, is_symmetric, require_diagonal};
 use crate::setup::{
-    Attempt, Built, LayoutBuilder, Memory, Prospect, SetupContext, SetupRecorder, SetupSummary,
+    Attempt, Built, LayoutBuilder, Memory, Prospect, SetupContext, SetupRecorder, SetupSummary, Storing,
 };
 use crate::simd::StorageScalar;
 use crate::space::Threads;
@@ -50,8 +51,8 @@ impl LayoutBuilder<Threads<f64>> for OnGrid {
         "grid"
     }
 
-    fn relative_cost(&self) -> f64 {
-        0.15
+    fn kind(&self) -> StorageKind {
+        StorageKind::Grid
     }
 
     fn predict(
@@ -80,7 +81,8 @@ fn find(setup: &Context<'_>, kind: PrecondSpec) -> Result<GridCandidate, String>
     let wanted = Wanted::of(kind).ok_or("this preconditioner has no form on grids")?;
     let wanted = Wanted { narrow: setup.narrow, ..wanted };
     let other = setup.other_matrix().map(|a| &**a.pattern());
-    let found = GridCandidate::find(setup.source.pattern(), other, wanted)?;
+    let structure = setup.findings.structure(setup.source.pattern()).map_err(|reason| reason.to_string())?;
+    let found = GridCandidate::find((setup.source.pattern(), structure), other, wanted)?;
     match setup.has_room_for(found.bytes()) {
         true => Ok(found),
         false => Err("a copy of A on the grid would exceed the limit of memory".into()),
@@ -121,12 +123,15 @@ struct GridCandidate {
 
 impl GridCandidate {
     /// The grid of the matrix that is factored; `other` is the pattern of A, if that is another one.
-    fn find(pattern: &Pattern, other: Option<&Pattern>, wanted: Wanted) -> Result<Self, String> {
+    fn find(
+        (pattern, structure): (&Pattern, Structure),
+        other: Option<&Pattern>,
+        wanted: Wanted,
+    ) -> Result<Self, String> {
         let Wanted { form, level, blocks, narrow } = wanted;
         if form.transposed() {
             return Err("sums of columns are kept".into());
         }
-        let structure = Structure::detect(pattern).map_err(|reason| reason.to_string())?;
         let dof = structure.dof;
         let whole = structure.fullness >= 1.0;
         let fits = match blocks {
@@ -184,7 +189,8 @@ impl GridCandidate {
 /// What ILU(0) of a matrix with this pattern takes on a grid, if it is that of one.
 pub(crate) fn predict_memory(pattern: &Pattern) -> Option<Memory> {
     let wanted = Wanted { form: Form::LU, level: 0, blocks: None, narrow: false };
-    GridCandidate::find(pattern, None, wanted).ok()?.memory::<f64>().ok()
+    let structure = Structure::detect(pattern).ok()?;
+    GridCandidate::find((pattern, structure), None, wanted).ok()?.memory::<f64>().ok()
 }
 
 fn build<S: StorageScalar>(
@@ -211,6 +217,7 @@ fn build<S: StorageScalar>(
     let layout = describe(&structure, &matrices, &m, level);
     let (nnz, bytes, vectors) = (m.nnz(), m.bytes(), memory.vectors(method));
     let schedule = m.schedule(space.threads());
+    let without_product = m.shares_off_diagonals() && matrices.are_one();
     let held = matrices.bytes(Storage::bytes) + bytes + vectors;
     let placement = Box::new(Placed(Arc::new(matrices.a.order())));
     let engine = PlacedEngine::new(placement, matrices, DynPreconditioner::new(m));
@@ -224,7 +231,7 @@ fn build<S: StorageScalar>(
         ordering: String::new(),
         predicted: memory.copy + memory.factor + vectors,
         held,
-        relative_cost: 1.0,
+        storing: Storing { without_product, ..Storing::BY_ROWS },
     };
     Ok(Attempt::Built(Built::Placed(DynEngine::new(engine)), summary))
 }

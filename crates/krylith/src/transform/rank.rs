@@ -15,10 +15,9 @@ pub(crate) fn structural_rank(a: &Csr<f64>) -> usize {
         a,
         row_of: vec![FREE; a.ncols()],
         tried_free: (0..n).map(|i| a.pattern().row_ptr()[i]).collect(),
-        seen: vec![FREE; n],
-        stack: Vec::new(),
+        seen: vec![false; n],
         visited: Vec::new(),
-        closed: vec![false; n],
+        stack: Vec::new(),
     };
     (0..n).filter(|&i| search.augment(i as u32)).count()
 }
@@ -29,13 +28,11 @@ struct Search<'a> {
     row_of: Vec<u32>,
     /// Entries of each row before this one have columns that are taken, and stay taken.
     tried_free: Vec<usize>,
-    /// The last search that visited each row.
-    seen: Vec<u32>,
+    /// Rows of this search, and of those that failed: they reach no free column, now or later.
+    seen: Vec<bool>,
     /// Rows of this search.
     visited: Vec<u32>,
-    /// Rows of searches that failed: they reach no free column, now or later.
-    closed: Vec<bool>,
-    /// Rows on the way, the entry that is looked at, and the column through which each was reached.
+    /// Rows on the way, and the entry of each that is looked at next.
     stack: Vec<(u32, usize)>,
 }
 
@@ -45,29 +42,25 @@ impl Search<'_> {
         let (pattern, values) = (self.a.pattern(), self.a.values());
         self.stack.clear();
         self.stack.push((row, pattern.row_ptr()[row as usize]));
-        self.seen[row as usize] = row;
         self.visited.clear();
-        self.visited.push(row);
+        self.visit(row);
         while let Some(&(i, next)) = self.stack.last() {
             let end = pattern.row_range(i as usize).end;
             if let Some(e) = self.free_entry(i as usize, end) {
                 self.take(e);
+                self.visited.iter().for_each(|&i| self.seen[i as usize] = false);
                 return true;
             }
             // The next row of the chain: one that has a column of this row and was not visited.
             let chain = (next..end).find(|&e| {
                 let owner = self.row_of[pattern.col_idx()[e] as usize];
-                values[e] != 0.0
-                    && owner != FREE
-                    && self.seen[owner as usize] != row
-                    && !self.closed[owner as usize]
+                values[e] != 0.0 && owner != FREE && !self.seen[owner as usize]
             });
             match chain {
                 Some(e) => {
                     let owner = self.row_of[pattern.col_idx()[e] as usize];
                     self.stack.last_mut().expect("it was just looked at").1 = e + 1;
-                    self.seen[owner as usize] = row;
-                    self.visited.push(owner);
+                    self.visit(owner);
                     self.stack.push((owner, pattern.row_ptr()[owner as usize]));
                 }
                 None => {
@@ -75,8 +68,12 @@ impl Search<'_> {
                 }
             }
         }
-        self.visited.iter().for_each(|&i| self.closed[i as usize] = true);
         false
+    }
+
+    fn visit(&mut self, row: u32) {
+        self.seen[row as usize] = true;
+        self.visited.push(row);
     }
 
     /// An entry of the row whose column nobody has.

@@ -110,7 +110,7 @@ impl LayoutBuilder<Rank> for OwnRows {
             ordering: String::new(),
             predicted: m.factor.bytes(),
             held: m.factor.bytes(),
-            relative_cost: 1.0,
+            storing: krylith::setup::Storing::BY_ROWS,
         };
         Ok(Attempt::Built(Built::InOrder(DynPreconditioner::new(m)), summary))
     }

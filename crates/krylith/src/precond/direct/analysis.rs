@@ -43,6 +43,8 @@ pub struct Cost {
     pub flops: f64,
     /// Numbers of Schur complements that wait at the same time.
     pub stack: u64,
+    /// Bytes of indices and scales.
+    pub indices: u64,
 }
 
 /// The columns and rows of one supernode.
@@ -167,7 +169,7 @@ impl Supernodes {
         }
     }
 
-    /// What elimination takes, of both triangles or of one.
+    /// What elimination takes, of both triangles or of one; without indices.
     pub(super) fn cost(&self, symmetric: bool) -> Cost {
         let (mut entries, mut flops, mut stack, mut most) = (0u64, 0.0, 0u64, 0u64);
         let mut waiting = vec![0u64; self.len()];
@@ -189,7 +191,7 @@ impl Supernodes {
                 *waiting = waiting.saturating_add(own);
             }
         }
-        Cost { entries, flops, stack: most }
+        Cost { entries, flops, stack: most, indices: 0 }
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -5,6 +5,7 @@
 //! one: the bits are the same on every processor. References: Goto & van de Geijn 2008, doi:10.1145/1356052.1356053.
 #![allow(unsafe_code)]
 
+use crate::scalar::Scalar;
 use crate::simd::{Lanes, Simd, dispatch};
 
 /// Rows and columns of a tile.
@@ -149,16 +150,12 @@ fn subtract_short(
 
 dispatch! {
     /// y −= α x.
-    pub(super) fn subtract_multiple<T: Number>(y: &mut [T], x: &[T], alpha: T) {
+    pub(super) fn subtract_multiple<T: Scalar>(y: &mut [T], x: &[T], alpha: T) {
         for (y, x) in y.iter_mut().zip(x) {
-            *y = *y - *x * alpha;
+            *y -= *x * alpha;
         }
     }
 }
-
-/// What [`subtract_multiple`] computes with.
-pub(super) trait Number: Copy + std::ops::Mul<Output = Self> + std::ops::Sub<Output = Self> {}
-impl Number for f64 {}
 
 /// One tile: C −= A B with A 8 x k and B k x 6, both copied, of which `shape` is inside of C.
 fn subtract_tile(a: &[f64], b: &[f64], c: &mut [f64], stride: usize, shape: (usize, usize)) {
@@ -200,15 +197,8 @@ unsafe fn tile_with<L: Lanes>(a: &[f64], b: &[f64], sums: &mut [f64; TILE.0 * TI
     }
 }
 
-/// What was done about pivots that are too small.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Pivots {
-    /// How many were replaced.
-    pub(super) replaced: usize,
-}
-
 /// L U of the first columns of a front of `m` rows, with exchanges among its first `columns` rows: `exchanges[j]` is the row that
-/// came to row j. Pivots smaller than `least` become `least`, with their sign.
+/// came to row j. Pivots smaller than `least` become `least`, with their sign; how many did.
 pub(super) fn eliminate_lu(
     panel: &mut [f64],
     m: usize,
@@ -216,8 +206,8 @@ pub(super) fn eliminate_lu(
     least: f64,
     exchanges: &mut [u32],
     copies: &mut Copies,
-) -> Pivots {
-    let mut pivots = Pivots::default();
+) -> usize {
+    let mut replaced = 0;
     for begin in (0..columns).step_by(PANEL) {
         let end = (begin + PANEL).min(columns);
         for j in begin..end {
@@ -236,7 +226,7 @@ pub(super) fn eliminate_lu(
             // A pivot that is not a number stays what it is: the answer shows it.
             if pivot.abs() < least {
                 *pivot = least.copysign(*pivot);
-                pivots.replaced += 1;
+                replaced += 1;
             }
             let inverse = 1.0 / *pivot;
             let (left, right) = panel.split_at_mut((j + 1) * m);
@@ -259,7 +249,7 @@ pub(super) fn eliminate_lu(
         copies.subtract_product(shape, below, Block::new(&upper, end - begin), &mut right[end..], m);
         copies.rows = upper;
     }
-    pivots
+    replaced
 }
 
 /// B := L⁻¹ B with L of n x n numbers, unit lower triangular, column by column of B.
@@ -398,8 +388,8 @@ mod tests {
         for (m, columns) in [(1, 1), (5, 3), (40, 40), (70, 61), (130, 100)] {
             let f = numbers(m * columns, 7);
             let (mut lu, mut exchanges) = (f.clone(), vec![0; columns]);
-            let pivots = eliminate_lu(&mut lu, m, columns, 1e-30, &mut exchanges, &mut Copies::default());
-            assert_eq!(pivots.replaced, 0);
+            let replaced = eliminate_lu(&mut lu, m, columns, 1e-30, &mut exchanges, &mut Copies::default());
+            assert_eq!(replaced, 0);
             let mut pf = f;
             for (j, &row) in exchanges.iter().enumerate() {
                 (0..columns).for_each(|k| pf.swap(j + k * m, row as usize + k * m));
@@ -417,8 +407,8 @@ mod tests {
     #[test]
     fn tiny_pivots_are_replaced_and_counted() {
         let (mut f, mut exchanges) = (vec![0.0, 0.0, 1.0, 0.0], vec![0; 2]);
-        let pivots = eliminate_lu(&mut f, 2, 2, 1e-8, &mut exchanges, &mut Copies::default());
-        assert_eq!((pivots.replaced, f[0], f[3]), (2, 1e-8, 1e-8));
+        let replaced = eliminate_lu(&mut f, 2, 2, 1e-8, &mut exchanges, &mut Copies::default());
+        assert_eq!((replaced, f[0], f[3]), (2, 1e-8, 1e-8));
     }
 
     #[test]

@@ -13,8 +13,8 @@
 //! Where the diagonal is good enough as it is (no entry below 10⁻³ after the scaling of the matching), columns stay: a permutation would cost a
 //! symmetric pattern, and fill.
 //!
-//! Cost: `Cost`, exact for the arithmetic on fronts. Storage: the factor, complements that wait for their parents during
-//! elimination, and 16 bytes per entry of A. One thread, the same bits on every processor.
+//! Cost: `Cost`, exact for the arithmetic on fronts and for the storage: the factor, complements that wait for their parents during
+//! elimination, and indices. One thread, the same bits on every processor.
 //!
 //! References: Duff & Reid 1983, doi:10.1145/356044.356047, fronts; Li & Demmel 1998, doi:10.1109/SC.1998.10030, static pivots
 //! and refinement; Schenk & Gärtner 2006, exchanges within supernodes (ETNA 23, 158–179).
@@ -33,7 +33,7 @@ use crate::space::{Threads, require_same};
 use crate::transform::{Matching, MatchingError, scaled};
 use analysis::Supernodes;
 use numeric::Numbers;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Diagonal entries of the scaled matrix from here on need no exchange of columns.
 const GOOD_DIAGONAL: f64 = 1e-3;
@@ -95,18 +95,41 @@ struct Scatter {
     place: Vec<u64>,
 }
 
-impl Direct {
-    /// What the factor of a matrix takes. `Err` if columns cannot be matched.
-    pub fn cost(&self, a: &Csr<f64>) -> Result<Cost, SetupError> {
-        let (columns, ..) = scaling(self.kind, a)?;
-        Ok(Supernodes::find(&column_permuted(a.pattern(), &columns))?.cost(self.kind == DirectKind::Cholesky))
+impl DirectSymbolic {
+    /// What the factor takes.
+    pub fn cost(&self) -> &Cost {
+        &self.analysis.cost
+    }
+
+    /// `Err(MemoryLimit)` if the factor takes more bytes than it may.
+    pub(crate) fn require_within(&self, max_bytes: Option<u64>) -> Result<(), SetupError> {
+        self.analysis.cost.require_within(max_bytes)
+    }
+
+    /// Room for the factor.
+    pub(crate) fn allocate(self: &Arc<Self>) -> Result<DirectFactor, SetupError> {
+        let Analysis { nodes, cost, .. } = &self.analysis;
+        let numbers = Numbers::allocate(nodes, cost, self.kind == DirectKind::Cholesky)?;
+        Ok(DirectFactor { symbolic: Arc::clone(self), numbers })
+    }
+
+    /// Whether it is the analysis of such a factor of this matrix.
+    pub(crate) fn is_of(&self, kind: DirectKind, a: &Csr<f64>) -> bool {
+        self.kind == kind && Arc::ptr_eq(&self.pattern, a.pattern())
     }
 }
 
 impl Cost {
-    /// Bytes of the factor and of what waits while it is computed.
+    /// Bytes of the factor, of what waits while it is computed, and of indices and scales.
     pub fn bytes(&self) -> u64 {
-        self.entries.saturating_add(self.stack).saturating_mul(8)
+        self.entries.saturating_add(self.stack).saturating_mul(8).saturating_add(self.indices)
+    }
+
+    fn require_within(&self, max_bytes: Option<u64>) -> Result<(), SetupError> {
+        match max_bytes.filter(|&limit| self.bytes() > limit) {
+            Some(limit) => Err(SetupError::MemoryLimit { predicted: self.bytes(), limit }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -155,6 +178,13 @@ impl Recipe<Threads<f64>, Csr<f64>> for Direct {
     type Symbolic = Arc<DirectSymbolic>;
 
     fn analyze(&self, _: &Threads<f64>, a: &Csr<f64>) -> Result<Arc<DirectSymbolic>, SetupError> {
+        self.symbolic(a)
+    }
+}
+
+impl Direct {
+    /// Finds the order of elimination; an error if the factor takes more bytes than it may.
+    pub fn symbolic(&self, a: &Csr<f64>) -> Result<Arc<DirectSymbolic>, SetupError> {
         a.pattern().require_square()?;
         if u32::try_from(a.nnz()).is_err() {
             return Err(BackendError::Unsupported { what: "a complete factor of 2³² entries or more" }.into());
@@ -162,10 +192,9 @@ impl Recipe<Threads<f64>, Csr<f64>> for Direct {
         let (columns, row_scale, column_scale) = scaling(self.kind, a)?;
         let nodes = Supernodes::find(&column_permuted(a.pattern(), &columns))?;
         let symmetric = self.kind == DirectKind::Cholesky;
-        let cost = nodes.cost(symmetric);
-        if let Some(limit) = self.max_bytes.filter(|&limit| cost.bytes() > limit) {
-            return Err(SetupError::MemoryLimit { predicted: cost.bytes(), limit });
-        }
+        let mut cost = nodes.cost(symmetric);
+        cost.indices = index_bytes(&nodes, a.pattern(), symmetric) as u64;
+        cost.require_within(self.max_bytes)?;
         let scatter = Scatter::new(a.pattern(), &columns, &nodes, symmetric);
         let analysis = Analysis { nodes, columns, row_scale, column_scale, scatter, cost };
         Ok(Arc::new(DirectSymbolic { kind: self.kind, pattern: Arc::clone(a.pattern()), analysis }))
@@ -209,19 +238,21 @@ impl Scatter {
         }
         Scatter { ptr, entry, row: rows, place: at }
     }
+}
 
-    fn bytes(&self) -> usize {
-        8 * self.ptr.len() + 16 * self.entry.len()
-    }
+/// Bytes of everything that is not a number of the factor: supernodes, where each entry of A goes, scales, columns, exchanges.
+fn index_bytes(nodes: &Supernodes, pattern: &Pattern, symmetric: bool) -> usize {
+    let n = pattern.nrows();
+    let entries = if symmetric { (pattern.nnz() + n) / 2 } else { pattern.nnz() };
+    let exchanges = if symmetric { 0 } else { 4 * n };
+    nodes.bytes() + 16 * entries + 16 * (nodes.len() + 1) + 24 * n + exchanges
 }
 
 impl Symbolic<Threads<f64>, Csr<f64>> for Arc<DirectSymbolic> {
     type Factor = DirectFactor;
 
     fn factor(&self, space: &Threads<f64>, a: &Csr<f64>) -> Result<DirectFactor, SetupError> {
-        let symmetric = self.kind == DirectKind::Cholesky;
-        let numbers = Numbers::allocate(&self.analysis.nodes, &self.analysis.cost, symmetric)?;
-        let mut factor = DirectFactor { symbolic: Arc::clone(self), numbers };
+        let mut factor = self.allocate()?;
         factor.refactor(space, a)?;
         Ok(factor)
     }
@@ -265,13 +296,12 @@ impl Preconditioner<Threads<f64>, Csr<f64>> for DirectFactor {
     }
 
     fn bytes(&self) -> usize {
-        let Analysis { nodes, scatter, row_scale, .. } = &self.symbolic.analysis;
-        self.numbers.bytes() + nodes.bytes() + scatter.bytes() + 24 * row_scale.len()
+        self.symbolic.cost().bytes() as usize
     }
 }
 
 impl LinearOperator<Threads<f64>> for DirectFactor {
-    type Scratch = Mutex<Vec<f64>>;
+    type Scratch = Vec<f64>;
 
     fn domain(&self) -> usize {
         self.symbolic.pattern.nrows()
@@ -282,7 +312,7 @@ impl LinearOperator<Threads<f64>> for DirectFactor {
     }
 
     fn scratch(&self, _: &Threads<f64>) -> Result<Self::Scratch, BackendError> {
-        Ok(Mutex::default())
+        Ok(Vec::new())
     }
 
     fn apply(
@@ -290,12 +320,11 @@ impl LinearOperator<Threads<f64>> for DirectFactor {
         _: &Threads<f64>,
         x: &Vec<f64>,
         y: &mut Vec<f64>,
-        scratch: &mut Self::Scratch,
+        z: &mut Vec<f64>,
     ) -> Result<(), BackendError> {
         let Analysis { nodes, columns, row_scale, column_scale, .. } = &self.symbolic.analysis;
         require_same("x and the factor", &x.len(), &self.domain())?;
         require_same("y and the factor", &y.len(), &self.domain())?;
-        let z = scratch.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
         z.clear();
         z.extend(nodes.order.old().iter().map(|&i| x[i as usize] * row_scale[i as usize]));
         self.numbers.solve(nodes, z);

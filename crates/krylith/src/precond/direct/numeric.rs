@@ -65,10 +65,6 @@ impl Numbers {
         })
     }
 
-    pub(super) fn bytes(&self) -> usize {
-        8 * (self.numbers.len() + self.stack.len() + self.begin.len()) + 4 * self.exchanges.len()
-    }
-
     /// Eliminates everything. `assemble` adds the entries of A to the zeros of a supernode; `largest` is the largest of them. The
     /// place and the value of a pivot that Cholesky cannot use.
     pub(super) fn eliminate(
@@ -109,7 +105,7 @@ impl Numbers {
                 }
             } else {
                 let exchanges = &mut exchanges[front.first..front.first + c];
-                *replaced += eliminate_lu(panel, m, c, least, exchanges, copies).replaced;
+                *replaced += eliminate_lu(panel, m, c, least, exchanges, copies);
                 for column in right.chunks_exact_mut(c) {
                     exchanges.iter().enumerate().for_each(|(j, &row)| column.swap(j, row as usize));
                 }

@@ -1,8 +1,8 @@
 //! Factors of dense blocks: `bjacobi`, `bic0`, `bilu0`, `bdic`, `bdilu`.
 
 use super::{
-    Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Value, all_entries, lower_half, nothing_weaker,
-    unknown_entries,
+    Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Value, all_entries, lower_half, no_proposals,
+    nothing_weaker, unknown_entries,
 };
 use crate::block::BlockKind;
 
@@ -27,6 +27,7 @@ pub(super) static BJACOBI: PrecondInfo = PrecondInfo {
     examples: &["bjacobi", "bjacobi(3)"],
     weaker: nothing_weaker,
     predicted_entries: unknown_entries,
+    propose: no_proposals,
     construct: |spec| Construction::Blocks(BlockKind::Jacobi, spec.count_if_given(0)),
 };
 
@@ -42,6 +43,7 @@ pub(super) static BIC0: PrecondInfo = PrecondInfo {
     examples: &["bic0", "bic0(1)", "bic0(3)"],
     weaker: nothing_weaker,
     predicted_entries: lower_half,
+    propose: no_proposals,
     construct: |spec| Construction::Blocks(BlockKind::Ic0, spec.count_if_given(0)),
 };
 
@@ -57,6 +59,7 @@ pub(super) static BILU0: PrecondInfo = PrecondInfo {
     examples: &["bilu0", "bilu0(3)"],
     weaker: nothing_weaker,
     predicted_entries: all_entries,
+    propose: no_proposals,
     construct: |spec| Construction::Blocks(BlockKind::Ilu0, spec.count_if_given(0)),
 };
 
@@ -72,6 +75,7 @@ pub(super) static BDIC: PrecondInfo = PrecondInfo {
     examples: &["bdic", "bdic(1)", "bdic(3)"],
     weaker: nothing_weaker,
     predicted_entries: lower_half,
+    propose: no_proposals,
     construct: |spec| Construction::Blocks(BlockKind::Dic, spec.count_if_given(0)),
 };
 
@@ -87,6 +91,7 @@ pub(super) static BDILU: PrecondInfo = PrecondInfo {
     examples: &["bdilu", "bdilu(5)"],
     weaker: nothing_weaker,
     predicted_entries: all_entries,
+    propose: no_proposals,
     construct: |spec| Construction::Blocks(BlockKind::Dilu, spec.count_if_given(0)),
 };
 

@@ -1,7 +1,10 @@
 //! Incomplete Cholesky factors on a pattern: `ic`, `mic`, `dic`.
 
-use super::{Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Value, lower_half, nothing_weaker};
+use super::{
+    Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Value, lower_half, no_proposals, nothing_weaker,
+};
 use crate::matrix::Pattern;
+use crate::plan::{Facts, Likely};
 use crate::precond::Incomplete;
 
 /// Levels of fill.
@@ -36,6 +39,7 @@ pub(super) static IC: PrecondInfo = PrecondInfo {
     examples: &["ic0", "ic(1)", "ic(2)"],
     weaker: |spec| half(spec).map(PrecondSpec::ic),
     predicted_entries: |spec, pattern| without_fill(spec, pattern, lower_half),
+    propose: propose_ic,
     construct: |spec| Construction::Incomplete(Incomplete::ic(spec.count(0))),
 };
 
@@ -51,6 +55,7 @@ pub(super) static MIC: PrecondInfo = PrecondInfo {
     examples: &["mic0", "mic(1)", "mic(1,0.95)"],
     weaker: |spec| half(spec).map(|level| PrecondSpec::mic(level, spec.real(1))),
     predicted_entries: |spec, pattern| without_fill(spec, pattern, lower_half),
+    propose: propose_mic,
     construct: |spec| Construction::Incomplete(Incomplete::mic(spec.count(0), spec.real(1))),
 };
 
@@ -66,8 +71,38 @@ pub(super) static DIC: PrecondInfo = PrecondInfo {
     examples: &["dic"],
     weaker: nothing_weaker,
     predicted_entries: lower_half,
+    propose: no_proposals,
     construct: |_| Construction::Incomplete(Incomplete::dic()),
 };
+
+/// Without the signs of an M-matrix IC(0) often has bad pivots, and a level of fill is worth more.
+fn propose_ic(facts: &Facts) -> Vec<Likely> {
+    if !facts.may_be_definite() || !facts.symmetric_pattern {
+        return Vec::new();
+    }
+    let (n, gain) = (facts.across(), facts.gain_of_fill());
+    let by_level = match (facts.m_matrix_signs, facts.is_nearly_m_matrix()) {
+        (true, _) => [1.0, 0.6 / gain, 0.5 / gain],
+        (false, true) => [2.0, 1.0, 0.7],
+        (false, false) => [4.0, 1.0, 0.6],
+    };
+    by_level.into_iter().enumerate().map(|(level, times)| (PrecondSpec::ic(level), times * n)).collect()
+}
+
+/// MIC(0) of an M-matrix has good pivots; of one that nearly is one, a level of fill is needed.
+fn propose_mic(facts: &Facts) -> Vec<Likely> {
+    if !facts.may_be_definite() || !facts.symmetric_pattern || !facts.is_diffusion() {
+        return Vec::new();
+    }
+    let (root, omega) = (facts.across().sqrt(), facts.relaxation());
+    match facts.m_matrix_signs {
+        true => vec![
+            (PrecondSpec::mic(0, omega), 4.0 * root),
+            (PrecondSpec::mic(1, omega), 3.0 * root / facts.gain_of_fill()),
+        ],
+        false => vec![(PrecondSpec::mic(1, omega), 10.0 * root)],
+    }
+}
 
 /// What is predicted where there is no fill; with fill only the analysis finds out.
 pub(super) fn without_fill(

@@ -1,6 +1,6 @@
 //! Complete factors: `cholesky`, `lu`. See [`precond::direct`](crate::precond::direct).
 
-use super::{Construction, PrecondInfo, PrecondSpec, Suits, nothing_weaker, unknown_entries};
+use super::{Construction, PrecondInfo, PrecondSpec, Suits, no_proposals, nothing_weaker, unknown_entries};
 use crate::precond::direct::{DirectKind, predicted_entries};
 
 pub(super) static CHOLESKY: PrecondInfo = PrecondInfo {
@@ -15,6 +15,7 @@ pub(super) static CHOLESKY: PrecondInfo = PrecondInfo {
     examples: &["cholesky"],
     weaker: nothing_weaker,
     predicted_entries: |_, pattern| predicted_entries(pattern),
+    propose: no_proposals,
     construct: |_| Construction::Direct(DirectKind::Cholesky),
 };
 
@@ -30,6 +31,7 @@ pub(super) static LU: PrecondInfo = PrecondInfo {
     examples: &["lu"],
     weaker: nothing_weaker,
     predicted_entries: unknown_entries,
+    propose: no_proposals,
     construct: |_| Construction::Direct(DirectKind::Lu),
 };
 

@@ -25,6 +25,7 @@ use super::direct::DirectKind;
 use super::threshold::ByThreshold;
 use crate::block::BlockKind;
 use crate::matrix::Pattern;
+use crate::plan::{Facts, Likely};
 use std::sync::Arc;
 
 /// Every preconditioner, in the order of the help text.
@@ -97,6 +98,9 @@ pub struct PrecondInfo {
     pub weaker: fn(PrecondSpec) -> Option<PrecondSpec>,
     /// Entries of the preconditioner for a matrix of this pattern; `None` where they are known only after the analysis.
     pub predicted_entries: fn(PrecondSpec, &Pattern) -> Option<u64>,
+    /// Which of its members are worth a try on a matrix with these facts, and how many iterations they are likely to take with CG or, if not
+    /// [`symmetric`](Self::symmetric), with BiCGStab: only for comparing them (`plan::Proposal`).
+    pub propose: fn(&Facts) -> Vec<(PrecondSpec, f64)>,
     /// How it is built.
     pub construct: fn(PrecondSpec) -> Construction,
 }
@@ -183,6 +187,11 @@ pub enum Construction {
     Recipe(Arc<dyn AnyRecipe>),
     /// By rows, by the recipe that the caller gave to the solver.
     Own,
+}
+
+/// It is taken where it is asked for.
+fn no_proposals(_: &Facts) -> Vec<Likely> {
+    Vec::new()
 }
 
 /// None is weaker.

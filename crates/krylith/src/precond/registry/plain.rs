@@ -1,6 +1,8 @@
 //! `auto`, `none` and `jacobi`.
 
-use super::{Construction, PrecondInfo, PrecondSpec, Suits, nothing_weaker, one_per_row, unknown_entries};
+use super::{
+    Construction, PrecondInfo, PrecondSpec, Suits, no_proposals, nothing_weaker, one_per_row, unknown_entries,
+};
 use crate::precond::{ColumnNorms, Jacobi};
 use std::sync::Arc;
 
@@ -16,6 +18,7 @@ pub(super) static AUTO: PrecondInfo = PrecondInfo {
     examples: &["auto"],
     weaker: nothing_weaker,
     predicted_entries: unknown_entries,
+    propose: no_proposals,
     construct: |_| Construction::Chosen,
 };
 
@@ -31,6 +34,7 @@ pub(super) static NONE: PrecondInfo = PrecondInfo {
     examples: &["none"],
     weaker: nothing_weaker,
     predicted_entries: |_, _| Some(0),
+    propose: no_proposals,
     construct: |_| Construction::Nothing,
 };
 
@@ -46,6 +50,7 @@ pub(super) static JACOBI: PrecondInfo = PrecondInfo {
     examples: &["jacobi"],
     weaker: nothing_weaker,
     predicted_entries: one_per_row,
+    propose: no_proposals,
     construct: |_| Construction::Recipe(Arc::new(Jacobi { robust: false })),
 };
 
@@ -61,6 +66,7 @@ pub(super) static COLUMN_NORMS: PrecondInfo = PrecondInfo {
     examples: &["column-norms"],
     weaker: nothing_weaker,
     predicted_entries: one_per_row,
+    propose: no_proposals,
     construct: |_| Construction::Recipe(Arc::new(ColumnNorms)),
 };
 
@@ -77,6 +83,7 @@ pub(crate) static ROBUST_JACOBI: PrecondInfo = PrecondInfo {
     examples: &[],
     weaker: nothing_weaker,
     predicted_entries: one_per_row,
+    propose: no_proposals,
     construct: |_| Construction::Recipe(Arc::new(Jacobi { robust: true })),
 };
 

@@ -1,6 +1,6 @@
 //! Preconditioners by a [`Recipe`] of any kind, the caller's own among them.
 
-use super::{Construction, PrecondInfo, Suits, nothing_weaker, unknown_entries};
+use super::{Construction, PrecondInfo, Suits, no_proposals, nothing_weaker, unknown_entries};
 use crate::error::SetupError;
 use crate::matrix::Csr;
 use crate::operator::{DynPreconditioner, Preconditioner, Recipe, Symbolic};
@@ -22,6 +22,7 @@ pub(super) static OWN: PrecondInfo = PrecondInfo {
     examples: &[],
     weaker: nothing_weaker,
     predicted_entries: unknown_entries,
+    propose: no_proposals,
     construct: |_| Construction::Own,
 };
 

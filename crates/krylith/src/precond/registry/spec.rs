@@ -61,6 +61,11 @@ impl PrecondSpec {
         matches!(self.construct(), Construction::Direct(_))
     }
 
+    /// Levels of fill; 0 for what has none.
+    pub fn level(&self) -> usize {
+        self.incomplete().map_or(0, |recipe| recipe.level)
+    }
+
     /// What is known about it whatever its numbers are.
     pub fn info(&self) -> &'static PrecondInfo {
         self.info

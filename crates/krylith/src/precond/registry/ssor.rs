@@ -12,7 +12,10 @@
 //! References: Young 1971, Iterative Solution of Large Linear Systems, 4.1; Axelsson 1972, doi:10.1007/BF01932955, as a
 //! preconditioner; Eisenstat 1981, doi:10.1137/0902001.
 
-use super::{Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Value, all_entries, nothing_weaker};
+use super::{
+    Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Value, all_entries, no_proposals,
+    nothing_weaker,
+};
 use crate::precond::{Form, Incomplete, Kind, Update};
 
 pub(super) static SSOR: PrecondInfo = PrecondInfo {
@@ -34,6 +37,7 @@ pub(super) static SSOR: PrecondInfo = PrecondInfo {
     examples: &["ssor", "ssor(1.5)"],
     weaker: nothing_weaker,
     predicted_entries: all_entries,
+    propose: no_proposals,
     construct: |spec| {
         let update = Update::Keep { diagonal: 1.0 / spec.real(0) };
         Construction::Incomplete(Incomplete::new(Form { kind: Kind::Lu, update }, 0))

@@ -1,6 +1,6 @@
 //! Incomplete factors whose pattern follows the values: `ict`, and `ilut` by three rules, with and without column exchanges.
 
-use super::{Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Value, unknown_entries};
+use super::{Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Value, no_proposals, unknown_entries};
 use crate::precond::threshold::ByThreshold;
 
 /// An incomplete LU whose pattern follows the values.
@@ -58,6 +58,7 @@ pub(super) static ICT: PrecondInfo = PrecondInfo {
     examples: &["ict(0.01)"],
     weaker: |_| Some(PrecondSpec::ic(0)),
     predicted_entries: unknown_entries,
+    propose: no_proposals,
     construct: |spec| Construction::Threshold(ByThreshold::Ict(spec.real(0))),
 };
 
@@ -81,6 +82,7 @@ const fn ilut(
         examples,
         weaker: |_| Some(PrecondSpec::ilu(0)),
         predicted_entries: unknown_entries,
+        propose: no_proposals,
         construct,
     }
 }

@@ -1,0 +1,247 @@
+//! The figures of this machine, for predicting what members of the registry cost (`krylith solve --machine FILE`).
+//!
+//! Each problem is solved on one thread with a fixed number of iterations, in several storages, levels of fill and precisions, in
+//! rounds; the least seconds of each count. The nanoseconds per entry of `Machine` are those that fit the iterations and set-ups of all of them best, in
+//! the sense of least squares of relative errors, none of them below zero. Those of complete factors are fitted in the same way.
+
+use crate::Failure;
+use crate::fit::fit;
+use clap::Args;
+use krylith::gallery::{Problem, random_vector};
+use krylith::plan::{REFERENCE, Rates};
+use krylith::precond::direct::{Direct, DirectKind};
+use krylith::solver::{Layout, Precision};
+use krylith::{Csr, Method, PrecondSpec, Solver};
+use std::path::PathBuf;
+
+#[derive(Args)]
+pub struct Options {
+    /// The name of the machine, which plans will show
+    #[arg(long, default_value = "mine")]
+    name: String,
+    /// Rounds; the least seconds count
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Write the machine here; to standard output if not given
+    #[arg(long)]
+    output: Option<PathBuf>,
+}
+
+/// Storages in the order of `Machine`'s fields.
+const STORAGES: usize = 4;
+/// Figures of a storage: product, sweep, sweep in `f32`; then a copy and a set-up.
+const PER_ITERATION: usize = 3;
+const ITERATIONS: usize = 24;
+
+/// A problem, the storage that it runs in, and its members.
+struct Trial {
+    storage: usize,
+    layout: Layout,
+    problem: &'static str,
+    members: &'static [&'static str],
+}
+
+const TRIALS: &[Trial] = &[
+    Trial { storage: 0, layout: Layout::Auto, problem: "jump3d:70", members: &["ic0", "ic(1)", "ic(2)"] },
+    Trial { storage: 0, layout: Layout::Auto, problem: "parabolic:500", members: &["ic0", "ic(1)"] },
+    Trial { storage: 1, layout: Layout::Auto, problem: "navierstokes3d:16", members: &["jacobi", "ilu0"] },
+    Trial { storage: 1, layout: Layout::Auto, problem: "cahnhilliard3d:24", members: &["jacobi", "ilu0"] },
+    Trial { storage: 2, layout: Layout::Slices, problem: "jump3d:70", members: &["ic0", "ic(1)"] },
+    Trial { storage: 2, layout: Layout::Slices, problem: "fem2d:400", members: &["ic0", "ic(1)", "ic(2)"] },
+    Trial { storage: 3, layout: Layout::Rows, problem: "fem2d:400", members: &["ic0", "ic(1)"] },
+    Trial { storage: 3, layout: Layout::Rows, problem: "jump3d:60", members: &["ic0", "ic(1)"] },
+    Trial { storage: 3, layout: Layout::Rows, problem: "circuit:350", members: &["ic0", "ic(1)", "ic(2)"] },
+];
+
+/// Complete factors.
+const DIRECT: &[(&str, &str)] = &[
+    ("poisson2d:200", "cholesky"),
+    ("fem2d:250", "cholesky"),
+    ("poisson3d:24", "cholesky"),
+    ("poisson2d:150", "lu"),
+    ("convection3d:20", "lu"),
+    ("circuit:150", "lu"),
+];
+
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let (mut iterations, mut set_ups) = (Equations::default(), Equations::default());
+    for trial in TRIALS {
+        let a = trial.problem.parse::<Problem>()?.generate()?;
+        for member in trial.members {
+            // Blocks are in f64 only.
+            let precisions = [Precision::F64, Precision::Mixed];
+            for precision in precisions.into_iter().take(if trial.storage == 1 { 1 } else { 2 }) {
+                if let Some(seen) = measure(options, &a, trial, member.parse()?, precision)? {
+                    eprintln!("{} {member} {precision:?}: {seen:?}", trial.problem);
+                    iterations.add(seen.iteration_terms(trial.storage, &a), seen.iteration);
+                    set_ups.add(seen.set_up_terms(trial.storage, &a), seen.set_up);
+                }
+            }
+        }
+    }
+    for storage in 0..STORAGES {
+        iterations.add_weakly(product_of(storage));
+    }
+    let (per_iteration, per_set_up) = (iterations.solve(), set_ups.solve());
+    let rates = |storage: usize| Rates {
+        product: round(per_iteration[PER_ITERATION * storage]),
+        sweep: round(per_iteration[PER_ITERATION * storage + 1]),
+        sweep_f32: round(per_iteration[PER_ITERATION * storage + 2]),
+        copy: round(per_set_up[2 * storage]),
+        set_up: round(per_set_up[2 * storage + 1]),
+    };
+    let direct = direct(options)?;
+    let mut machine = REFERENCE;
+    machine.name = options.name.clone().into();
+    (machine.grid, machine.blocks, machine.slices, machine.rows) = (rates(0), rates(1), rates(2), rates(3));
+    machine.vector = round(per_iteration[PER_ITERATION * STORAGES]);
+    [machine.analysis, machine.analysis_row, machine.flop, machine.factor] = direct.map(round);
+    let text = serde_json::to_string_pretty(&machine)? + "\n";
+    match &options.output {
+        Some(path) => std::fs::write(path, text)?,
+        None => print!("{text}"),
+    }
+    Ok(())
+}
+
+/// Nanoseconds, and what they were spent on.
+#[derive(Debug)]
+struct Seen {
+    iteration: f64,
+    set_up: f64,
+    /// Products and solves in an iteration, and vectors that are read or written besides.
+    operations: (f64, f64),
+    /// Entries of the factor that are swept by a solve.
+    swept: f64,
+    /// Entries of the factor with both triangles, times the search for fill.
+    made: f64,
+    narrow: bool,
+    without_product: bool,
+}
+
+impl Seen {
+    fn iteration_terms(&self, storage: usize, a: &Csr<f64>) -> Vec<f64> {
+        let mut terms = vec![0.0; PER_ITERATION * STORAGES + 1];
+        let own = &mut terms[PER_ITERATION * storage..][..PER_ITERATION];
+        let (products, vectors) = self.operations;
+        own[0] = if self.without_product { 0.0 } else { products * a.nnz() as f64 };
+        own[if self.narrow { 2 } else { 1 }] = products * self.swept;
+        terms[PER_ITERATION * STORAGES] = vectors * a.nrows() as f64;
+        terms
+    }
+
+    fn set_up_terms(&self, storage: usize, a: &Csr<f64>) -> Vec<f64> {
+        let mut terms = vec![0.0; 2 * STORAGES];
+        (terms[2 * storage], terms[2 * storage + 1]) = (a.nnz() as f64, self.made);
+        terms
+    }
+}
+
+/// Products and sweeps have nearly the same entries, and runs can hardly tell them apart. Where they cannot, a product is taken to cost half a
+/// sweep, which waits for the rows before.
+fn product_of(storage: usize) -> Vec<f64> {
+    let mut terms = vec![0.0; PER_ITERATION * STORAGES + 1];
+    (terms[PER_ITERATION * storage], terms[PER_ITERATION * storage + 1]) = (1.0, -0.5);
+    terms
+}
+
+fn measure(
+    options: &Options,
+    a: &Csr<f64>,
+    trial: &Trial,
+    kind: PrecondSpec,
+    precision: Precision,
+) -> Result<Option<Seen>, Failure> {
+    let b: Vec<f64> = random_vector(a.nrows());
+    let symmetric = a.symmetry().symmetric;
+    let method = if symmetric { Method::Cg } else { Method::BiCgStab };
+    let solver = Solver::new()
+        .method(method)
+        .preconditioner(kind)
+        .precision(precision)
+        .layout(trial.layout)
+        .threads(1)
+        .rtol(0.0)
+        .max_iterations(ITERATIONS);
+    let (mut iteration, mut set_up) = (f64::INFINITY, f64::INFINITY);
+    let mut last = None;
+    for _ in 0..options.rounds {
+        let report = solver.solve(a, &b)?.report;
+        if !report.recovery.is_empty() || report.iterations == 0 {
+            return Ok(None);
+        }
+        iteration = iteration.min(1e9 * report.seconds.solve / report.iterations as f64);
+        set_up = set_up.min(1e9 * (report.seconds.analyze + report.seconds.factor));
+        last = Some(report);
+    }
+    let Some(report) = last else { return Ok(None) };
+    let (n, stored) = (a.nrows() as f64, report.preconditioner_nnz as f64);
+    let (swept, made) = if symmetric { (2.0 * stored, 2.0 * stored - n) } else { (stored, stored) };
+    let growth = if trial.storage == 0 { 1.0 } else { (made - n) / (a.nnz() as f64 - n) };
+    Ok(Some(Seen {
+        iteration,
+        set_up,
+        operations: krylith::plan::operations(method),
+        swept,
+        made: made * growth.max(1.0),
+        narrow: precision != Precision::F64 && kind.info().can_shift,
+        without_product: report.layout.contains("Eisenstat"),
+    }))
+}
+
+/// Analysis per entry and per row, a flop, a number of the factor.
+fn direct(options: &Options) -> Result<[f64; 4], Failure> {
+    let (mut analyses, mut factors) = (Equations::default(), Equations::default());
+    for (problem, member) in DIRECT {
+        let a = problem.parse::<Problem>()?.generate()?;
+        let b: Vec<f64> = random_vector(a.nrows());
+        let solver = Solver::new().method(Method::Gmres(10)).preconditioner(member.parse()?).threads(1);
+        let kind = if *member == "lu" { DirectKind::Lu } else { DirectKind::Cholesky };
+        let flops = Direct { kind, max_bytes: None }.symbolic(&a)?.cost().flops;
+        let (mut analyze, mut factor) = (f64::INFINITY, f64::INFINITY);
+        let mut entries = 0;
+        for _ in 0..options.rounds {
+            let report = solver.solve(&a, &b)?.report;
+            analyze = analyze.min(1e9 * report.seconds.analyze);
+            factor = factor.min(1e9 * (report.seconds.factor + report.seconds.solve));
+            entries = report.preconditioner_nnz;
+        }
+        eprintln!(
+            "{problem} {member}: analysis {analyze:.0} ns, factor {factor:.0} ns, {flops:.2e} flops, {entries} entries"
+        );
+        analyses.add(vec![a.nnz() as f64, a.nrows() as f64], analyze);
+        factors.add(vec![flops, entries as f64], factor);
+    }
+    let (analyses, factors) = (analyses.solve(), factors.solve());
+    Ok([analyses[0], analyses[1], factors[0], factors[1]])
+}
+
+/// Terms and what they add up to.
+#[derive(Default)]
+struct Equations(Vec<(Vec<f64>, f64)>);
+
+impl Equations {
+    /// Divided by the sum, so that errors are relative.
+    fn add(&mut self, terms: Vec<f64>, sum: f64) {
+        self.0.push((terms.into_iter().map(|term| term / sum).collect(), 1.0));
+    }
+
+    /// The terms are about 0, which decides only what nothing else does.
+    fn add_weakly(&mut self, terms: Vec<f64>) {
+        self.0.push((terms.into_iter().map(|term| 0.2 * term).collect(), 0.0));
+    }
+
+    fn solve(&self) -> Vec<f64> {
+        fit(&self.0)
+    }
+}
+
+/// Two digits say what is known.
+fn round(x: f64) -> f64 {
+    if x == 0.0 {
+        return 0.0;
+    }
+    let unit = 10f64.powf(x.abs().log10().floor() - 1.0);
+    let rounded = (x / unit).round() * unit;
+    format!("{rounded:.6}").parse().unwrap_or(rounded)
+}

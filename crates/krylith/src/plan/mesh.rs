@@ -1,0 +1,216 @@
+//! What the pattern of a matrix is that of: a grid, blocks, or a graph with some distance across.
+
+use crate::block::full_block;
+use crate::matrix::{Csr, Pattern};
+use crate::structured::{NotStructured, Structure};
+use serde::{Deserialize, Serialize};
+
+/// Rows that are looked at for [`Mesh::spread`].
+const SAMPLE: usize = 4096;
+/// Rows that are looked at for [`Mesh::fill`].
+const SAMPLE_OF_FILL: usize = 256;
+/// Entries of rows that are looked at for one of them at most.
+const MOST_LOOKED_AT: usize = 1 << 16;
+
+/// The mesh that a matrix is that of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Mesh {
+    /// The structured grid, if it is one.
+    pub grid: Option<GridFacts>,
+    /// Why it is none.
+    pub no_grid: Option<String>,
+    /// The size of the dense blocks that the whole matrix consists of; 1 if of none.
+    pub block: usize,
+    /// Steps from one end to the other: the longest extent of a grid, otherwise the levels of a breadth-first search.
+    pub across: usize,
+    /// The largest entry of a row over the middle one, the diagonal apart: the geometric mean over a sample of rows. 1 if a point is
+    /// coupled to all of its neighbours alike.
+    pub spread: f64,
+    /// Entries of ILU(1) off the diagonal over those of ILU(0), in a sample of rows.
+    pub fill: f64,
+}
+
+/// A structured grid.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct GridFacts {
+    /// Points along x, y and z.
+    pub extents: [usize; 3],
+    /// Unknowns per point.
+    pub unknowns: usize,
+    /// Offsets of the stencil, and of the factors with levels of fill 1 and 2; fewer numbers where the fill has too many.
+    pub offsets: Vec<usize>,
+    /// ILU(0) changes the diagonal alone, as on stars.
+    pub keeps_off_diagonals: bool,
+}
+
+impl Mesh {
+    /// The mesh of a matrix, and the grid that was found on the way. Without a `search`, the way across a graph is taken to be that of
+    /// a square.
+    pub(crate) fn find(a: &Csr<f64>, search: bool) -> (Self, Result<Structure, NotStructured>) {
+        let found = Structure::detect(a.pattern());
+        let grid = found.as_ref().ok().map(GridFacts::of);
+        let across = match &grid {
+            Some(grid) => grid.extents.into_iter().max().unwrap_or(1),
+            None if search => levels(a.pattern()),
+            None => a.nrows().isqrt(),
+        };
+        let mesh = Mesh {
+            no_grid: found.as_ref().err().map(ToString::to_string),
+            block: full_block(a.pattern()).unwrap_or(1),
+            across,
+            spread: spread(a),
+            fill: fill(a.pattern()),
+            grid,
+        };
+        (mesh, found)
+    }
+
+    /// Unknowns per point, or the size of blocks.
+    pub fn unknowns(&self) -> usize {
+        self.grid.as_ref().map_or(self.block, |grid| grid.unknowns.max(self.block))
+    }
+
+    /// Whether so many rows within so many steps can be those of a mesh in space, and not of a graph with short cuts.
+    pub fn is_in_space(&self, rows: usize) -> bool {
+        rows as f64 <= (self.across as f64).powi(3)
+    }
+
+    /// Entries of ILU(level) off the diagonal over those of ILU(0): from the sample for one level, extrapolated for more.
+    pub fn growth(&self, level: usize) -> f64 {
+        // A level adds less than the one before, relative to what is there.
+        self.fill.powf((0..level).map(|k| 0.7f64.powi(k as i32)).sum())
+    }
+
+    pub(super) fn words(&self) -> String {
+        match (&self.grid, &self.no_grid) {
+            (Some(grid), _) => {
+                let extents = grid.extents.iter().filter(|&&n| n > 1).map(ToString::to_string);
+                format!("a grid of {} points", extents.collect::<Vec<_>>().join(" x "))
+            }
+            (None, Some(reason)) => format!("no grid: {reason}"),
+            (None, None) => "no grid".into(),
+        }
+    }
+}
+
+impl GridFacts {
+    fn of(found: &Structure) -> Self {
+        let fill = |level| found.stencil.with_fill(level).map(|stencil| stencil.len());
+        GridFacts {
+            extents: found.grid.extents(),
+            unknowns: found.dof,
+            offsets: (0..3).map_while(fill).collect(),
+            keeps_off_diagonals: found.stencil.keeps_off_diagonals(),
+        }
+    }
+}
+
+/// The levels of a breadth-first search from the first row; the most of all components.
+fn levels(pattern: &Pattern) -> usize {
+    let n = pattern.nrows();
+    let (mut seen, mut most) = (vec![false; n], 0);
+    let (mut level, mut next) = (Vec::new(), Vec::new());
+    for start in 0..n {
+        if seen[start] {
+            continue;
+        }
+        seen[start] = true;
+        level.push(start as u32);
+        let mut depth = 0;
+        while !level.is_empty() {
+            depth += 1;
+            for &i in &level {
+                for &j in pattern.row(i as usize) {
+                    if !std::mem::replace(&mut seen[j as usize], true) {
+                        next.push(j);
+                    }
+                }
+            }
+            level.clear();
+            std::mem::swap(&mut level, &mut next);
+        }
+        most = most.max(depth);
+    }
+    most
+}
+
+/// (i, j) is an entry of ILU(1) if it is one of A, or if A has entries (i, k) and (k, j) with k < i and k < j.
+fn fill(pattern: &Pattern) -> f64 {
+    let n = pattern.nrows();
+    let (mut of_a, mut of_factor) = (0usize, 0usize);
+    let mut columns: Vec<u32> = Vec::new();
+    for i in (0..n).step_by(n.div_ceil(SAMPLE_OF_FILL).max(1)) {
+        let row = pattern.row(i);
+        columns.clear();
+        columns.extend(row);
+        for &k in row.iter().take_while(|&&k| (k as usize) < i) {
+            if columns.len() > MOST_LOOKED_AT {
+                break;
+            }
+            let other = pattern.row(k as usize);
+            columns.extend(&other[other.partition_point(|&j| j <= k)..]);
+        }
+        columns.sort_unstable();
+        columns.dedup();
+        of_a += row.len().saturating_sub(1);
+        of_factor += columns.len().saturating_sub(1);
+    }
+    if of_a == 0 { 1.0 } else { of_factor as f64 / of_a as f64 }
+}
+
+fn spread(a: &Csr<f64>) -> f64 {
+    let (mut sum, mut count, mut sizes) = (0.0, 0.0, Vec::new());
+    for i in (0..a.nrows()).step_by(a.nrows().div_ceil(SAMPLE).max(1)) {
+        let (columns, values) = a.row(i);
+        let others = columns.iter().zip(values).filter(|&(&j, &v)| j as usize != i && v != 0.0);
+        sizes.clear();
+        sizes.extend(others.map(|(_, v)| v.abs()));
+        sizes.sort_unstable_by(f64::total_cmp);
+        if let (Some(largest), Some(middle)) = (sizes.last(), sizes.get(sizes.len() / 2)) {
+            sum += (largest / middle).ln();
+            count += 1.0;
+        }
+    }
+    let mean: f64 = if count > 0.0 { (sum / count).exp() } else { 1.0 };
+    if mean.is_finite() { mean } else { f64::MAX }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gallery::Problem;
+
+    fn mesh(name: &str) -> (usize, Mesh) {
+        let a = name.parse::<Problem>().unwrap().generate().unwrap();
+        (a.nrows(), Mesh::find(&a, true).0)
+    }
+
+    #[test]
+    fn grids_blocks_and_graphs() {
+        let (rows, found) = mesh("poisson3d:12x9x7");
+        let grid = found.grid.as_ref().unwrap();
+        assert_eq!((grid.extents, grid.unknowns, found.across), ([12, 9, 7], 1, 12));
+        assert_eq!((grid.offsets.as_slice(), grid.keeps_off_diagonals), ([7, 13, 23].as_slice(), true));
+        assert!(found.is_in_space(rows) && found.spread == 1.0);
+        assert!(
+            found.fill > 1.6 && found.fill < 2.0 && found.growth(0) == 1.0 && found.growth(1) == found.fill
+        );
+        let (rows, found) = mesh("fem2d:40");
+        assert!(found.grid.is_none() && found.no_grid.is_some());
+        assert!((20..120).contains(&found.across) && found.is_in_space(rows), "{}", found.across);
+        assert_eq!(mesh("navierstokes3d:5").1.unknowns(), 4);
+        let (rows, circuit) = mesh("circuit:400");
+        assert!(!circuit.is_in_space(rows), "{rows} rows within {}", circuit.across);
+        assert!(mesh("apache:12").1.spread > 30.0);
+    }
+
+    /// 0 - 1 - 2   3 - 4
+    #[test]
+    fn levels_of_two_paths() {
+        let pairs = [(0, 1), (1, 2), (3, 4)];
+        let entries = pairs.iter().flat_map(|&(i, j)| [(i, j, 1.0), (j, i, 1.0)]);
+        assert_eq!(levels(Csr::from_entries(5, 5, entries).unwrap().pattern()), 3);
+    }
+}

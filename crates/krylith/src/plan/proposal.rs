@@ -1,0 +1,239 @@
+//! Ways to solve a system, each with what it is predicted to cost.
+//!
+//! Every preconditioner of the registry says which of its members it proposes for a matrix with given facts, and how many iterations they
+//! are likely to take (`PrecondInfo::propose`). Here each of them gets a storage, a precision and a price, from counts alone.
+//!
+//! Iterations. A model problem of N points from one end to the other needs O(N) iterations with IC(0), and O(√N) with a modified factor
+//! (Gustafsson 1978, doi:10.1007/BF01931691) whose relaxation is ω = 1 − c / N². The constants below were read off runs with random right-hand
+//! sides, 10⁻⁷, on `poisson2d`, `poisson3d`, `hpcg`, `jump3d`, `fem2d`, `ecology`, `parabolic`, `apache`, `thermal`, `circuit`, `elasticity2d` and
+//! `convection3d`. They rank proposals for one matrix; that iterations are predicted right is not expected.
+
+use super::cost::{Machine, StorageKind, Work};
+use super::facts::Facts;
+use super::mesh::Mesh;
+use super::{Reason, ReasonCode};
+use crate::choice::{Layout, Method, Precision};
+use crate::precond::PrecondSpec;
+use crate::precond::registry::preconditioners;
+use serde::{Deserialize, Serialize};
+use std::fmt::{Display, Formatter};
+
+/// One way to solve a system.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Proposal {
+    /// The method.
+    pub method: Method,
+    /// The preconditioner.
+    pub preconditioner: PrecondSpec,
+    /// In which numbers its factor is stored.
+    pub precision: Precision,
+    /// How A and the factor are expected to be stored.
+    pub storage: StorageKind,
+    /// Entries of the factor, predicted.
+    pub entries: f64,
+    /// Iterations, predicted.
+    pub iterations: f64,
+    /// Nanoseconds of one thread of the plan's machine for the set-up, predicted.
+    pub set_up: f64,
+    /// The same for an iteration.
+    pub iteration: f64,
+}
+
+/// Matrices of fewer entries are solved in about a millisecond, whatever is chosen.
+const WORTH_PREDICTING: usize = 20_000;
+
+/// A preconditioner and the iterations that it is likely to take.
+pub(crate) type Likely = (PrecondSpec, f64);
+
+impl Proposal {
+    /// Nanoseconds of one thread of the plan's machine, predicted.
+    pub fn cost(&self) -> f64 {
+        self.set_up + self.iterations * self.iteration
+    }
+
+    /// All proposals for a matrix with these facts and a method, the cheapest first; none if nothing is known about its mesh.
+    pub(crate) fn all(
+        machine: &Machine,
+        facts: &Facts,
+        method: Method,
+        (precisions, layout): (&[Precision], Layout),
+    ) -> Vec<Self> {
+        if facts.mesh.is_none() || facts.entries < WORTH_PREDICTING {
+            return Vec::new();
+        }
+        let symmetric = matches!(method, Method::Cg | Method::Minres);
+        let infos = preconditioners().iter().filter(|info| info.symmetric == symmetric);
+        let mut all: Vec<Proposal> = infos
+            .flat_map(|info| (info.propose)(facts))
+            .flat_map(|likely| precisions.iter().map(move |&precision| (likely, precision)))
+            .filter(|&(_, precision)| precision == Precision::F64 || facts.fits_f32())
+            .filter_map(|(likely, precision)| {
+                Self::priced(machine, (facts, layout), method, likely, precision)
+            })
+            .collect();
+        all.sort_by(|a, b| a.cost().total_cmp(&b.cost()));
+        all
+    }
+
+    fn priced(
+        machine: &Machine,
+        (facts, layout): (&Facts, Layout),
+        method: Method,
+        (kind, iterations): Likely,
+        precision: Precision,
+    ) -> Option<Self> {
+        let (mesh, level) = (facts.mesh.as_ref()?, kind.level());
+        let on_grid = mesh.grid.as_ref().filter(|grid| grid.unknowns == 1 && level < grid.offsets.len());
+        let on_grid = on_grid.filter(|_| layout == Layout::Auto);
+        let in_blocks = mesh.unknowns() > 1 && level == 0 && precision == Precision::F64;
+        let storage = match (on_grid, layout) {
+            (Some(_), _) => StorageKind::Grid,
+            (None, Layout::Rows) => StorageKind::Rows,
+            _ if in_blocks => StorageKind::Blocks,
+            _ => StorageKind::Slices,
+        };
+        let symmetric = kind.info().symmetric;
+        let (rows, entries) = (facts.rows as f64, facts.entries as f64);
+        let filled = rows + (entries - rows).max(0.0) * mesh.growth(level);
+        let (stored, swept) = match symmetric {
+            true => ((filled + rows) / 2.0, filled + rows),
+            false => (filled, filled),
+        };
+        let keeps = on_grid.is_some_and(|grid| grid.keeps_off_diagonals);
+        let work = Work {
+            method,
+            storage,
+            precision,
+            rows: facts.rows,
+            entries: facts.entries,
+            swept,
+            without_product: keeps && level == 0 && precision == Precision::F64,
+        };
+        Some(Proposal {
+            method,
+            preconditioner: kind,
+            precision,
+            storage,
+            entries: stored,
+            iterations,
+            set_up: machine.set_up(storage, (facts.entries, filled), mesh.growth(level)),
+            iteration: machine.iteration(&work),
+        })
+    }
+
+    fn in_f32(&self) -> &'static str {
+        if self.precision == Precision::Mixed { " in f32" } else { "" }
+    }
+
+    /// Why it is taken, the others being these.
+    pub(crate) fn reason(&self, all: &[Self], machine: &Machine) -> Reason {
+        let text = match all.len() {
+            1 => format!("{} is all that is proposed for it", self.preconditioner),
+            count => format!(
+                "of {count} proposals {}{} is predicted to take the least time on the machine `{}`",
+                self.preconditioner,
+                self.in_f32(),
+                machine.name
+            ),
+        };
+        Reason { code: ReasonCode::LeastPredicted, text }
+    }
+}
+
+impl Display for Proposal {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{}{} {}: set-up {}, {:.0} iterations of {}",
+            self.preconditioner,
+            self.in_f32(),
+            self.storage,
+            milliseconds(self.set_up),
+            self.iterations,
+            milliseconds(self.iteration)
+        )
+    }
+}
+
+fn milliseconds(nanoseconds: f64) -> String {
+    let ms = nanoseconds * 1e-6;
+    let digits = if ms >= 10.0 {
+        0
+    } else if ms >= 1.0 {
+        1
+    } else {
+        3
+    };
+    format!("{ms:.digits$} ms")
+}
+
+impl Facts {
+    /// N of the model problem: the steps from one end of the mesh to the other, or of a cube of as many points if that is longer. Fewer where
+    /// sums of rows are no small part of the diagonal, as those of mass matrices: they need few iterations on any mesh.
+    pub(crate) fn across(&self) -> f64 {
+        let across = self.mesh.as_ref().map_or(1.0, |mesh| mesh.across.max(1) as f64);
+        across.max((self.rows as f64).cbrt()).min(10.0 / self.share_of_sums).max(1.0)
+    }
+
+    /// Whether modified factors are for this matrix: the signs of an M-matrix, or nearly so, one unknown per point, a mesh in space.
+    pub(crate) fn is_diffusion(&self) -> bool {
+        let in_space = |mesh: &Mesh| mesh.unknowns() == 1 && mesh.is_in_space(self.rows);
+        self.is_nearly_m_matrix() && self.mesh.as_ref().is_some_and(in_space)
+    }
+
+    /// ω = 1 − 20 / N², two digits of the difference. Of 0, 2, 5, 10, 20, 40, 80 and 160 in the place of 20, 20 took at most 10 % more iterations than
+    /// the best on ten problems of N from 50 to 1000.
+    pub(crate) fn relaxation(&self) -> f64 {
+        let difference = (20.0 / self.across().powi(2)).min(0.1);
+        let unit = 10f64.powf(difference.log10().floor() - 1.0);
+        1.0 - (difference / unit).round() * unit
+    }
+
+    /// By how much fewer iterations a level of fill takes on an anisotropic mesh, where what IC(0) drops counts for more.
+    pub(crate) fn gain_of_fill(&self) -> f64 {
+        1.0 + self.mesh.as_ref().map_or(0.0, |mesh| mesh.spread.log10().clamp(0.0, 4.0)) / 2.0
+    }
+
+    fn fits_f32(&self) -> bool {
+        let [least, largest] = self.magnitudes;
+        least > 1.0 / crate::setup::LARGEST_F32 && largest < crate::setup::LARGEST_F32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gallery::Problem;
+    use crate::plan::REFERENCE;
+
+    fn best(name: &str, method: Method) -> String {
+        let a = name.parse::<Problem>().unwrap().generate().unwrap();
+        let facts = Facts { mesh: Some(Mesh::find(&a, true).0), ..Facts::of_matrix(&a) };
+        let precisions = [Precision::F64, Precision::Mixed];
+        let all = Proposal::all(&REFERENCE, &facts, method, (&precisions, Layout::Auto));
+        assert!(all.is_sorted_by(|a, b| a.cost() <= b.cost()));
+        format!("{} {:?}", all[0].preconditioner, all[0].precision)
+    }
+
+    /// What is the fastest on these, as the bench crate has measured.
+    #[test]
+    fn members_by_rule() {
+        assert_eq!(best("poisson3d:50", Method::Cg), "mic(0,0.992) F64");
+        assert_eq!(best("hpcg:40", Method::Cg), "mic(0,0.987) Mixed");
+        assert_eq!(best("fem2d:100", Method::Cg).split('(').next(), Some("mic"));
+        assert_eq!(best("apache:30", Method::Cg).split(',').next(), Some("mic(1"));
+        assert_eq!(best("convection3d:30", Method::BiCgStab).split('(').next(), Some("milu"));
+        assert_eq!(best("navierstokes3d:6", Method::BiCgStab), "ilu0 F64");
+        assert_eq!(best("circuit:400", Method::Cg).split('(').next(), Some("ic"));
+    }
+
+    #[test]
+    fn the_relaxation_has_two_digits() {
+        let of = |across| {
+            let mesh = Mesh { grid: None, no_grid: None, block: 1, across, spread: 1.0, fill: 1.4 };
+            Facts { mesh: Some(mesh), ..Facts::default() }.relaxation()
+        };
+        assert_eq!((of(100), of(1000), of(3)), (0.998, 0.99998, 0.9));
+    }
+}

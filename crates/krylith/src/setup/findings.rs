@@ -1,0 +1,51 @@
+//! What was found out about a matrix while its solve was planned, kept for the set-up.
+
+use crate::error::SetupError;
+use crate::matrix::{Csr, Pattern};
+use crate::precond::direct::{Direct, DirectKind, DirectSymbolic};
+use crate::structured::{NotStructured, Structure};
+use std::sync::Arc;
+
+/// What is known about a pattern already.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Findings {
+    /// The grid of a pattern, or why there is none.
+    grid: Option<(Arc<Pattern>, Result<Structure, NotStructured>)>,
+    /// The analysis of a complete factor.
+    complete: Option<Arc<DirectSymbolic>>,
+}
+
+impl Findings {
+    /// Keeps what a look for the grid of a pattern has found.
+    pub(crate) fn keep_structure(&mut self, pattern: &Arc<Pattern>, found: Result<Structure, NotStructured>) {
+        self.grid = Some((Arc::clone(pattern), found));
+    }
+
+    /// The grid of a pattern, found now if it is not known.
+    pub(crate) fn structure(&self, pattern: &Arc<Pattern>) -> Result<Structure, NotStructured> {
+        match &self.grid {
+            Some((known, found)) if Arc::ptr_eq(known, pattern) => found.clone(),
+            _ => Structure::detect(pattern),
+        }
+    }
+
+    /// Keeps the analysis of a complete factor.
+    pub(crate) fn keep_complete(&mut self, analysis: Arc<DirectSymbolic>) {
+        self.complete = Some(analysis);
+    }
+
+    /// The analysis of a complete factor, made now if it is not known; an error if the factor takes more bytes than it may.
+    pub(crate) fn complete(
+        &self,
+        kind: DirectKind,
+        a: &Csr<f64>,
+        max_bytes: Option<u64>,
+    ) -> Result<Arc<DirectSymbolic>, SetupError> {
+        match &self.complete {
+            Some(known) if known.is_of(kind, a) => {
+                known.require_within(max_bytes).map(|()| Arc::clone(known))
+            }
+            _ => Direct { kind, max_bytes }.symbolic(a),
+        }
+    }
+}
