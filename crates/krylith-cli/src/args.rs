@@ -129,6 +129,10 @@ pub struct Solve {
     #[arg(long, default_value = "auto", help_heading = DETAILS)]
     pub precision: Numbers,
 
+    /// The null space of a singular matrix: auto recognises constants, none does not look; constant, or vectors in files, one per option
+    #[arg(long, value_name = "SPACE", default_value = "auto", help_heading = DETAILS)]
+    pub null_space: Vec<String>,
+
     /// Predict costs for this machine instead of the built-in one; `krylith-bench calibrate` writes such a file
     #[arg(long, value_name = "FILE", help_heading = DETAILS)]
     pub machine: Option<PathBuf>,
@@ -188,6 +192,8 @@ pub enum Rhs {
     Ones,
     /// Fixed pseudo-random numbers, uniform in [-1, 1), the same on every machine
     Random,
+    /// A times such numbers: there is an answer even if A is singular
+    Product,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

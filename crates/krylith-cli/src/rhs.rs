@@ -16,12 +16,13 @@ pub struct RightHandSide {
     pub warning: Option<&'static str>,
 }
 
-/// `ones`, `random` or `file`, by the options.
+/// `ones`, `random`, `product` or `file`, by the options.
 pub fn name(options: &Solve) -> &'static str {
     match (&options.b, options.rhs) {
         (Some(_), _) => "file",
         (None, Rhs::Ones) => "ones",
         (None, Rhs::Random) => "random",
+        (None, Rhs::Product) => "product",
     }
 }
 
@@ -44,12 +45,12 @@ impl RightHandSide {
                 let warning = if is_zero(&values) {
                     Some(
                         "A times ones is zero: x = 0 is the answer at once, and this solve shows nothing; \
-                         try --rhs random or -b FILE",
+                         try --rhs product, --rhs random or -b FILE",
                     )
                 } else if is_rounding(a, &values) {
                     Some(
                         "A times ones is zero but for rounding: b is noise, and this solve shows nothing; \
-                         try --rhs random or -b FILE",
+                         try --rhs product, --rhs random or -b FILE",
                     )
                 } else {
                     None
@@ -61,6 +62,12 @@ impl RightHandSide {
             Rhs::Random => {
                 let origin = "pseudo-random numbers in [-1, 1), the same on every machine";
                 let values = random_vector(a.nrows());
+                Ok(RightHandSide { values, origin: origin.into(), warning: None })
+            }
+            Rhs::Product => {
+                let origin = "A times pseudo-random numbers in [-1, 1), the same on every machine";
+                let mut values = vec![0.0; a.nrows()];
+                a.mul_vec(&random_vector(a.ncols()), &mut values)?;
                 Ok(RightHandSide { values, origin: origin.into(), warning: None })
             }
         }

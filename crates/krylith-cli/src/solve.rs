@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::args::{Division, Matching, Numbers, Order, Solve, Structured, Switch, is_standard};
 use crate::explain;
 use crate::failure;
-use crate::input::{Loaded, load};
+use crate::input::{Loaded, load, read_vector};
 use crate::outputs::{self, Output};
 use crate::plot;
 use crate::progress::{ResidualBar, spinner};
@@ -14,12 +14,12 @@ use crate::solve_report;
 use krylith::matrix::Triangle;
 use krylith::observe::Iteration;
 use krylith::schedule::{Schedule, Wavefronts};
-use krylith::solver::{Layout, MatchingMode, Method, Precision, Prepared};
+use krylith::solver::{Layout, MatchingMode, Method, NullSpace, Precision, Prepared};
 use krylith::{Csr, Outcome, Report, SetupError, SolveError, Solver, io};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -175,10 +175,25 @@ fn solver(options: &Solve, threads: Option<NonZeroUsize>) -> Result<Solver, Fail
     if let Some(gigabytes) = options.input.limits.max_memory {
         solver = solver.max_memory((gigabytes * 1e9) as u64);
     }
+    solver = solver.null_space(null_space(options)?);
     if let Some(path) = &options.machine {
         solver = solver.machine(explain::read_machine(path)?);
     }
     Ok(solver)
+}
+
+/// The null space that was asked for: a name, or vectors in files.
+fn null_space(options: &Solve) -> Result<NullSpace, Failure> {
+    let names: Vec<&str> = options.null_space.iter().map(String::as_str).collect();
+    match names[..] {
+        ["auto"] => Ok(NullSpace::Auto),
+        ["none"] => Ok(NullSpace::Ignore),
+        ["constant"] => Ok(NullSpace::Constant),
+        _ => {
+            let read = |name: &&str| read_vector(Path::new(name), &options.input.read_options());
+            Ok(NullSpace::vectors(names.iter().map(read).collect::<Result<Vec<_>, _>>()?))
+        }
+    }
 }
 
 /// Solves, with a progress bar and an ear for Ctrl-C; x is the last iterate.

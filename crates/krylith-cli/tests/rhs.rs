@@ -75,7 +75,8 @@ fn a_right_hand_side_that_shows_nothing() {
         let text = text(&["solve", file]);
         assert!(text.contains("warning           A times ones is zero"), "{text}");
         assert!(
-            text.contains(words) && text.contains("shows nothing; try --rhs random or -b FILE"),
+            text.contains(words)
+                && text.contains("shows nothing; try --rhs product, --rhs random or -b FILE"),
             "{text}"
         );
     }

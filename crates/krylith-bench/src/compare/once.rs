@@ -24,7 +24,7 @@ pub struct OnceOptions {
     file: PathBuf,
     #[arg(value_parser = ["solve", "kernels"])]
     mode: String,
-    /// METHOD+PRECONDITIONER, or METHOD+PRECONDITIONER+mixed
+    /// METHOD+PRECONDITIONER, METHOD+PRECONDITIONER+mixed, or auto
     config: String,
     rtol: f64,
     max_iterations: usize,
@@ -37,9 +37,14 @@ pub fn run(options: &OnceOptions) -> Result<(), Failure> {
     rayon::ThreadPoolBuilder::new().num_threads(options.threads).build_global()?;
     let words: Vec<&str> = options.config.split('+').collect();
     let (method, preconditioner, precision) = match words[..] {
+        ["auto"] => ("auto", "auto", Precision::Auto),
         [method, preconditioner] => (method, preconditioner, Precision::F64),
         [method, preconditioner, "mixed"] => (method, preconditioner, Precision::Mixed),
-        _ => return Err("a configuration is METHOD+PRECONDITIONER or METHOD+PRECONDITIONER+mixed".into()),
+        _ => {
+            return Err(
+                "a configuration is METHOD+PRECONDITIONER, METHOD+PRECONDITIONER+mixed or auto".into()
+            );
+        }
     };
     let (method, preconditioner) = (method.parse()?, preconditioner.parse()?);
     let solver = Solver::new().method(method).preconditioner(preconditioner).precision(precision);

@@ -5,6 +5,7 @@
 //! g = 10^(3 U − 3/2), U uniform in [0, 1), one number an edge. An edge of the lattice is missing with probability 1/16. A
 //! twelfth of the nodes has one long link, to the partner given by an involution of the nodes. Every node leaks 10⁻⁶ and
 //! one of 1024 is tied to ground by 1, so that the matrix is positive definite whatever edges are missing.
+//! `graph-laplacian` has all edges of the lattice and no way to ground: it is connected, and constants are its null space.
 //! 1259 x 1259 is near G3_circuit (n = 1,585,478, nnz = 7,660,826).
 
 use super::grid::Grid;
@@ -20,8 +21,15 @@ const LINKS: u64 = SEED + (1 << 32);
 const TIES: u64 = SEED + (2 << 32);
 
 pub(super) fn circuit(grid: &Grid) -> Result<Csr<f64>, MatrixError> {
-    let network = Network { grid, pairs: Pairs::new(grid.len()) };
-    let n = grid.len();
+    assemble(&Network { grid, pairs: Pairs::new(grid.len()), whole: false }, ground)
+}
+
+pub(super) fn graph_laplacian(grid: &Grid) -> Result<Csr<f64>, MatrixError> {
+    assemble(&Network { grid, pairs: Pairs::new(grid.len()), whole: true }, |_| 0.0)
+}
+
+fn assemble(network: &Network<'_>, ground: fn(usize) -> f64) -> Result<Csr<f64>, MatrixError> {
+    let n = network.grid.len();
     Csr::from_rows(
         n,
         n,
@@ -55,6 +63,8 @@ fn ground(i: usize) -> f64 {
 struct Network<'a> {
     grid: &'a Grid,
     pairs: Pairs,
+    /// No edge of the lattice is missing.
+    whole: bool,
 }
 
 /// A resistor as one of its ends sees it.
@@ -78,12 +88,18 @@ impl Network<'_> {
         let [x, y, _] = self.grid.cell(i);
         let [nx, ny, _] = self.grid.n;
         [
-            (y > 0).then(|| edge(i - nx, i - nx, 1)).flatten(),
-            (x > 0).then(|| edge(i - 1, i - 1, 0)).flatten(),
-            (x + 1 < nx).then(|| edge(i, i + 1, 0)).flatten(),
-            (y + 1 < ny).then(|| edge(i, i + nx, 1)).flatten(),
+            (y > 0).then(|| self.edge(i - nx, i - nx, 1)).flatten(),
+            (x > 0).then(|| self.edge(i - 1, i - 1, 0)).flatten(),
+            (x + 1 < nx).then(|| self.edge(i, i + 1, 0)).flatten(),
+            (y + 1 < ny).then(|| self.edge(i, i + nx, 1)).flatten(),
             self.link(i),
         ]
+    }
+
+    /// The edge that starts at node `from` along an axis, to the end `to` as the other end sees it.
+    fn edge(&self, from: usize, to: usize, axis: u64) -> Option<Resistor> {
+        let bits = hash(EDGES, 2 * from as u64 + axis);
+        (self.whole || !hash(bits, 0).is_multiple_of(16)).then_some(Resistor { to, bits })
     }
 
     fn link(&self, i: usize) -> Option<Resistor> {
@@ -94,12 +110,6 @@ impl Network<'_> {
         (distance != 1 && distance != self.grid.n[0] && uniform(hash(bits, 0)) < 1.0 / 12.0)
             .then_some(Resistor { to, bits })
     }
-}
-
-/// The edge that starts at node `from` along an axis, to the end `to` as the other end sees it.
-fn edge(from: usize, to: usize, axis: u64) -> Option<Resistor> {
-    let bits = hash(EDGES, 2 * from as u64 + axis);
-    (!hash(bits, 0).is_multiple_of(16)).then_some(Resistor { to, bits })
 }
 
 /// Nodes in pairs: partner = π⁻¹ ∘ (flip the last bit) ∘ π with a permutation π of 0..n, an involution.

@@ -6,6 +6,8 @@
 //! nodes at x = 0 that is clamped and eliminated; the grid counts the free nodes. The other sides are free. All couplings
 //! of nodes that share an element are kept, zeros included, so a full row has 18 or 81 entries.
 //!
+//! `elasticity3d-free` is clamped nowhere: translations and rotations, six in all, are its null space.
+//!
 //! The matrix is symmetric positive definite. A material this close to incompressible (λ/μ = 49) is no M-matrix by far,
 //! and IC(0) without a shift meets a negative pivot in the first rows of nodes; with ν = 0.45 it still passes at
 //! 20 x 20 nodes. Breakdown: Kershaw 1978, doi:10.1016/0021-9991(78)90098-0.
@@ -24,17 +26,21 @@ const CORNERS: usize = 8;
 const NEIGHBOURS: usize = 27;
 
 pub(super) fn elasticity2d(grid: &Grid) -> Result<Csr<f64>, MatrixError> {
-    generate::<2>(grid)
+    generate::<2>(grid, true)
 }
 
 pub(super) fn elasticity3d(grid: &Grid) -> Result<Csr<f64>, MatrixError> {
-    generate::<3>(grid)
+    generate::<3>(grid, true)
+}
+
+pub(super) fn elasticity3d_free(grid: &Grid) -> Result<Csr<f64>, MatrixError> {
+    generate::<3>(grid, false)
 }
 
 /// A coupling of two nodes: entry (c, e) couples component c of the one with component e of the other.
 type Block<const D: usize> = [[f64; D]; D];
 
-fn generate<const D: usize>(grid: &Grid) -> Result<Csr<f64>, MatrixError> {
+fn generate<const D: usize>(grid: &Grid, clamped: bool) -> Result<Csr<f64>, MatrixError> {
     let couplings = Couplings::<D>::new();
     let n = D * grid.len();
     Csr::from_rows(
@@ -44,7 +50,7 @@ fn generate<const D: usize>(grid: &Grid) -> Result<Csr<f64>, MatrixError> {
         |i, columns, values| {
             let (node, component) = (i / D, i % D);
             let cell = grid.cell(node);
-            let row = couplings.of(Around::new(grid, cell));
+            let row = couplings.of(Around::new(grid, cell, clamped));
             let mut k = 0;
             for z in grid.near(cell, 2) {
                 for y in grid.near(cell, 1) {
@@ -70,10 +76,10 @@ fn generate<const D: usize>(grid: &Grid) -> Result<Csr<f64>, MatrixError> {
 struct Around(usize);
 
 impl Around {
-    fn new(grid: &Grid, cell: [usize; 3]) -> Around {
+    fn new(grid: &Grid, cell: [usize; 3], clamped: bool) -> Around {
         let sides = (0..3).map(|a| {
             // Below x = 0 come the elements that hold on to the clamped nodes.
-            let low = a == 0 || cell[a] > 0;
+            let low = clamped && a == 0 || cell[a] > 0;
             let high = cell[a] + 1 < grid.n[a];
             (usize::from(low) | usize::from(high) << 1) << (2 * a)
         });

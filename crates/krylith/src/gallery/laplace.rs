@@ -1,6 +1,7 @@
-//! Constant stencils on a grid, Dirichlet conditions eliminated.
+//! Constant stencils on a grid, Dirichlet conditions eliminated but where it says otherwise.
 //!
 //!   poisson2d, poisson3d   −Δu by second differences: diagonal 2 per axis, neighbours −1
+//!   neumann2d, neumann3d   the same with insulated sides: the diagonal counts the neighbours, and constants are in the null space
 //!   hpcg                   27-point: diagonal 26, the other cells of the 3 x 3 x 3 box −1
 //!   convection3d           −Δu + v·∇u, upwind, times h²: along each axis −(1 + v h), 2 + v h, −1 with h = 1/(n + 1),
 //!                          v = 200 (1, 0.7, 0.4)
@@ -19,6 +20,15 @@ pub(super) fn poisson2d(grid: &Grid) -> Result<Csr<f64>, MatrixError> {
 
 pub(super) fn poisson3d(grid: &Grid) -> Result<Csr<f64>, MatrixError> {
     grid.star_matrix(|_, _| Stencil { diagonal: 6.0, low: [-1.0; 3], high: [-1.0; 3] })
+}
+
+pub(super) fn neumann(grid: &Grid) -> Result<Csr<f64>, MatrixError> {
+    grid.star_matrix(|_, cell| {
+        let neighbours =
+            |axis: usize| usize::from(cell[axis] > 0) + usize::from(cell[axis] + 1 < grid.n[axis]);
+        let diagonal = (0..3).map(neighbours).sum::<usize>() as f64;
+        Stencil { diagonal, low: [-1.0; 3], high: [-1.0; 3] }
+    })
 }
 
 pub(super) fn convection3d(grid: &Grid) -> Result<Csr<f64>, MatrixError> {

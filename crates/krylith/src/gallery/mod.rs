@@ -13,8 +13,8 @@
 //! its default size. [`problems`] lists names, formulas and sizes; the formulas stand at the head of each file as well.
 //!
 //! Every matrix is made in parallel, row by row, from fixed seeds and without state: the same bits on any number of
-//! threads and, since transcendental functions come from `libm`, on any platform. The last six problems stand in for
-//! well-known matrices: same family, same or nearly the same size and number of entries, other numbers.
+//! threads and, since transcendental functions come from `libm`, on any platform. Six problems stand in for
+//! well-known matrices: same family, same or nearly the same size and number of entries, other numbers. The last four are singular.
 
 mod atmosmod;
 mod blocks;
@@ -86,7 +86,7 @@ const PLAIN: ProblemInfo = ProblemInfo {
     generate: laplace::poisson2d,
 };
 
-static PROBLEMS: [ProblemInfo; 17] = [
+static PROBLEMS: [ProblemInfo; 21] = [
     ProblemInfo {
         name: "poisson2d",
         description: "Poisson's equation on a square, 5-point, symmetric positive definite",
@@ -242,6 +242,44 @@ static PROBLEMS: [ProblemInfo; 17] = [
         formula: "u + v.grad u - div(kappa grad u), v = (1/2-y, x-1/2, x(1-x)y(1-y)), kappa = 0.001 (1, 1, exp(-3z))",
         default_size: &[148, 148, 58],
         generate: atmosmod::atmosmod,
+        ..PLAIN
+    },
+    ProblemInfo {
+        name: "neumann2d",
+        description: "Poisson's equation on an insulated square, 5-point, singular: constants are the null space",
+        formula: "diagonal = number of neighbours, neighbours -1",
+        default_size: &[500, 500],
+        least_size: 2,
+        generate: laplace::neumann,
+        ..PLAIN
+    },
+    ProblemInfo {
+        name: "neumann3d",
+        description: "Poisson's equation in an insulated cube, 7-point, singular: constants are the null space",
+        formula: "diagonal = number of neighbours, neighbours -1",
+        default_size: &[60, 60, 60],
+        least_size: 2,
+        generate: laplace::neumann,
+        ..PLAIN
+    },
+    ProblemInfo {
+        name: "elasticity3d-free",
+        description: "elasticity3d clamped nowhere, singular: six motions of a rigid body are the null space",
+        formula: "trilinear cubes, E = 1, Poisson ratio 0.49, free",
+        default_size: &[16, 16, 16],
+        least_size: 2,
+        unknowns_per_node: 3,
+        nnz: |grid| 9 * grid.box_nnz(),
+        generate: elasticity::elasticity3d_free,
+        ..PLAIN
+    },
+    ProblemInfo {
+        name: "graph-laplacian",
+        description: "the Laplacian of a lattice with long links and unlike weights, singular: constants are the null space",
+        formula: "circuit with all edges of the lattice and no way to ground",
+        default_size: &[400, 400],
+        nnz: circuit::circuit_nnz,
+        generate: circuit::graph_laplacian,
         ..PLAIN
     },
 ];

@@ -267,6 +267,25 @@ impl RowFacts {
     }
 }
 
+/// Whether constants are in the null space of A, and in that of Aᵀ, up to rounding.
+pub(crate) fn has_constant_null_vectors(a: &Csr<f64>) -> (bool, bool) {
+    let n = a.nrows();
+    let rows = (0..n).into_par_iter().with_min_len(ROWS_PER_PART);
+    let right = n > 0 && rows.clone().all(|i| RowFacts::of(a, i).zero_sum == 1);
+    (right, n > 0 && (right && a.symmetry().symmetric || may_have_zero_columns(a) && has_zero_column_sums(a)))
+}
+
+/// Whether all entries together sum up to 0, up to rounding. In parts that are the same on any number of threads.
+fn may_have_zero_columns(a: &Csr<f64>) -> bool {
+    let mut parts = [(0.0, 0.0); 64];
+    let length = a.nnz().div_ceil(parts.len()).max(1);
+    parts.par_iter_mut().zip(a.values().par_chunks(length)).for_each(|(part, values)| {
+        *part = values.iter().fold((0.0, 0.0), |(sum, size): (f64, f64), v| (sum + v, size + v.abs()));
+    });
+    let (sum, size) = parts.into_iter().fold((0.0, 0.0), |a: (f64, f64), b| (a.0 + b.0, a.1 + b.1));
+    !sum.is_finite() || sum.abs() <= a.nnz() as f64 * f64::EPSILON * size.min(f64::MAX)
+}
+
 /// Whether every column sums up to 0, up to rounding.
 fn has_zero_column_sums(a: &Csr<f64>) -> bool {
     // The sum, the sum of sizes and the number of entries of each column.

@@ -15,7 +15,7 @@ mod proposal;
 
 pub use cost::{Machine, REFERENCE, Rates, StorageKind, Work, operations};
 pub use facts::Facts;
-pub(crate) use facts::TINY;
+pub(crate) use facts::{TINY, has_constant_null_vectors};
 pub use fallback::{Failure, Fallback, Remedy};
 pub use mesh::{GridFacts, Mesh};
 pub(crate) use proposal::Likely;

@@ -163,6 +163,16 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         self.own.is_some()
     }
 
+    /// Adds to b a part that was removed from it, and measures x once more: what is judged from here on is the system as it was given.
+    pub(super) fn add_to_rhs(&mut self, part: &S::Vector, x: &S::Vector) -> Result<(), BackendError> {
+        self.space.axpby(self.scale, part, 1.0, &mut self.v.b)?;
+        self.rhs_norm = self.space.norm(&self.v.b)?;
+        self.largest_rhs = self.space.extremes(&self.v.b)?.largest;
+        self.measure(x)?;
+        self.normal_residual = self.a.normal_residual(self.space, &self.v.r)?;
+        Ok(())
+    }
+
     /// b, multiplied by the scale.
     pub(super) fn b(&self) -> &S::Vector {
         &self.v.b

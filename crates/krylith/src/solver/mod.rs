@@ -24,11 +24,15 @@
 //! the same on any number of threads. A method or preconditioner that the caller chose is not left for being slow. A fallback lasts for one solve: the next
 //! right-hand side begins with the prepared method again.
 //!
+//! Constants in the null space of A are recognised, and the caller may name others ([`NullSpace`]): b is freed from what no A x can be, and
+//! the answer is that of least norm. Where that part of b is no small one, there is no answer, and the outcome is `singular`.
+//!
 //! A bad pivot, of any factor, is followed by a shift of the diagonal, as small as one can be found quickly, and if none works by
 //! the diagonal alone, in a form that cannot fail ([`Solver::recover`] turns this off). Every such step is in `report.recovery`.
 
 mod build;
 mod certify;
+mod null_space;
 mod options;
 mod patience;
 mod plan;
@@ -43,6 +47,7 @@ pub use crate::precond::registry::{
     FillRule, NameError, Parameter, PrecondInfo, PrecondSpec, Suits, Threshold, Value, preconditioners,
 };
 pub use crate::setup::{Memory, available_memory};
+pub use null_space::NullSpace;
 pub use options::Solver;
 pub use prepared::Prepared;
 pub use stages::Watch;

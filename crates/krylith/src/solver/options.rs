@@ -1,5 +1,6 @@
 //! The options of a solve.
 
+use super::null_space::NullSpace;
 use crate::choice::{Layout, MatchingMode, Method, Precision};
 use crate::engine::DefaultSpace;
 use crate::matrix::Csr;
@@ -27,6 +28,7 @@ pub struct Solver {
     pub(super) own: Option<OwnRecipe>,
     /// The fallbacks of a plan that was given.
     pub(super) planned: Option<Vec<Fallback>>,
+    pub(super) null_space: NullSpace,
     /// Whose figures predict costs.
     pub(super) machine: Arc<Machine>,
     pub(super) schedule: Schedule,
@@ -51,6 +53,7 @@ impl Default for Solver {
             preconditioner: PrecondSpec::auto(),
             own: None,
             planned: None,
+            null_space: NullSpace::Auto,
             machine: Arc::new(REFERENCE),
             schedule: Schedule::Auto,
             layout: Layout::Auto,
@@ -109,6 +112,25 @@ impl Solver {
     /// In which order rows are taken; by default on a grid, in blocks or in slices where the matrix allows it.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
+        self
+    }
+
+    /// The null space of a singular A; by default constants are recognised.
+    ///
+    /// ```
+    /// use krylith::{Solver, gallery::{Problem, random_vector}, solver::NullSpace};
+    /// let a = "neumann2d:30".parse::<Problem>()?.generate()?;
+    /// // A times something: it has an answer, and many.
+    /// let mut b = vec![0.0; a.nrows()];
+    /// a.mul_vec(&random_vector(a.nrows()), &mut b)?;
+    /// let solution = Solver::new().null_space(NullSpace::Constant).solve(&a, &b)?;
+    /// solution.report.require_converged()?;
+    /// // The one of least norm has no mean.
+    /// assert!(solution.x.iter().sum::<f64>().abs() < 1e-9);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn null_space(mut self, null_space: NullSpace) -> Self {
+        self.null_space = null_space;
         self
     }
 

@@ -2,6 +2,7 @@
 
 use super::build::{System, set_up_permuted, without};
 use super::certify::sizes_of;
+use super::null_space::{NullSpace, NullSpaces};
 use super::options::Solver;
 use super::stages::{self, Solved, Watch};
 use super::threads::Transposed;
@@ -47,6 +48,8 @@ pub struct Prepared<A: LinearOperator<S>, S: SolverSpace = DefaultSpace> {
     seconds: Seconds,
     /// What was factored, if A is the matrix that was.
     factored: Option<Factored>,
+    /// Of A; found for the matrix that was factored, if A is that.
+    null_spaces: Option<NullSpaces<S>>,
     /// The values of A that were last found to be finite.
     finite: Mutex<Option<SeenValues>>,
     /// The last `refactor` failed, and left no factor.
@@ -109,10 +112,13 @@ impl Solver {
             findings: &findings,
         };
         let (engine, summary) = system.set_up(&mut recorder)?;
+        let same = a.matrix().is_some_and(|a| std::ptr::eq(a, matrix) || a == matrix);
+        let known = same.then_some((matrix, plan.facts.as_ref()));
+        let null_spaces = NullSpaces::find(self, &space, a, known)?;
         let space = Arc::new(space);
         let first = Workspace::new(Arc::clone(&space), &engine, a, method)?;
-        let same = a.matrix().is_some_and(|a| std::ptr::eq(a, matrix) || a == matrix);
         Ok(Prepared {
+            null_spaces,
             factored: same.then(|| Factored::new(&*space, matrix)),
             finite: Mutex::new(same.then(|| SeenValues::of(space.host(), matrix))),
             broken: false,
@@ -148,8 +154,10 @@ impl Solver {
         let plan = self.plan_without_matrix();
         let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
         let (engine, summary) = without(&space, a.domain(), method);
+        let null_spaces = NullSpaces::find(self, &space, a, None)?;
         let space = Arc::new(space);
         Ok(Prepared {
+            null_spaces,
             factored: None,
             finite: Mutex::default(),
             broken: false,
@@ -195,6 +203,10 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         self.recovery.truncate(self.steps);
         self.recovery.extend(recorder.recovery);
         self.seconds = recorder.seconds;
+        let whole = self.space.total(&self.layout) == self.space.len(&self.layout);
+        if whole && self.factored.is_some() && self.options.null_space == NullSpace::Auto {
+            self.null_spaces = NullSpaces::recognised(&*self.space, &self.layout, matrix, None)?;
+        }
         self.factored = self.factored.take().map(|_| Factored::new(&*self.space, matrix));
         Ok(())
     }
@@ -271,6 +283,14 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         let solved = stages::solve(self, a, workspace, x, guess.largest == 0.0, watch)?;
         let seconds = Seconds { solve: started.elapsed().as_secs_f64(), ..self.seconds };
         Ok(self.report(&space, solved, seconds))
+    }
+
+    /// The null spaces of A, if they are known; those of another matrix than was factored are not.
+    pub(super) fn null_spaces_of(&self, a: &A) -> Option<&NullSpaces<S>> {
+        let spaces = self.null_spaces.as_ref()?;
+        let other = |a: &Csr<f64>| self.factored.as_ref().is_some_and(|known| !known.is(&*self.space, a));
+        let stale = self.options.allow_stale && a.matrix().is_some_and(other);
+        (!stale).then_some(spaces)
     }
 
     fn refuse_stale(&self, a: &A) -> Result<(), SolveError> {

@@ -76,6 +76,11 @@ pub(super) fn solve<S: SolverSpace, A: LinearOperator<S>>(
     let mut nobody = ();
     let observer = watch.observer.unwrap_or(&mut nobody);
     let stop = watch.stop.map(|stop| stop as &mut dyn StoppingCriterion<f64>);
+    let null_spaces = prepared.null_spaces_of(a);
+    let removed = match null_spaces {
+        Some(spaces) => spaces.remove_from_rhs(space, &mut vectors.b, prepared.options.rtol)?,
+        None => None,
+    };
     let mut certifier = Certifier::new(space, a, vectors, &prepared.options, stop)?;
     if certifier.rhs_norm() == 0.0 || guess_is_zero {
         // With b = 0 nothing is to be found out: A 0 = 0, whatever the guess. A zero with a sign is as good as any.
@@ -83,8 +88,13 @@ pub(super) fn solve<S: SolverSpace, A: LinearOperator<S>>(
     }
     let mut stage = Stage { method: prepared.method, engine: None, prepared: engine, other: None };
     let mut recovery = prepared.recovery.clone();
+    recovery.extend(removed.as_ref().and_then(|removed| removed.step(space.total(&a.domain()))));
     multiply(space, x, certifier.scale())?;
     let outcome = run(prepared, x, guess, &mut certifier, &mut stage, &mut recovery, observer);
+    let outcome = outcome.and_then(|outcome| match null_spaces {
+        Some(spaces) => Ok(spaces.settle(&mut certifier, x, removed.as_ref(), outcome)?),
+        None => Ok(outcome),
+    });
     multiply(space, x, 1.0 / certifier.scale())?;
     let outcome = outcome?;
     let (engine, own) = stage.parts(&prepared.engine);
