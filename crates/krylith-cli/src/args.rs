@@ -41,8 +41,8 @@ pub struct Arguments {
 #[derive(Subcommand)]
 pub enum Command {
     /// Solve A x = b, and check the answer
-    Solve(Solve),
-    /// Tell the facts about a matrix: size, symmetry, diagonal, bandwidth, wavefronts, memory
+    Solve(Box<Solve>),
+    /// Report the facts about a matrix: size, symmetry, diagonal, bandwidth, wavefronts, memory
     Info(Info),
     /// Generate a problem of the gallery; without a name, list them
     Gen(Generate),
