@@ -5,8 +5,11 @@
 
 use crate::report::{bytes, count, counted};
 use crate::solve::Done;
-use krylith::report::Recovery;
+use krylith::plan::ReasonCode;
+use krylith::report::{Recovery, Rung};
+use krylith::solver::{Method, Precision};
 use krylith::space::TeamStatistics;
+use krylith::transform::Ordering;
 use krylith::{Outcome, Report};
 use std::fmt::Write;
 
@@ -28,7 +31,10 @@ pub fn text(done: &Done, r: &Report) -> String {
     for warning in done.warnings(r) {
         line("warning", warning);
     }
-    for step in &r.recovery {
+    for (k, words) in left(r).into_iter().enumerate() {
+        line(if k == 0 { "left" } else { "" }, words);
+    }
+    for step in r.recovery.iter().filter(|step| !is_of_rung(r, step)) {
         line("recovery", format!("{}; {}", failed(step), step.action));
     }
     if r.shift > 0.0 {
@@ -40,7 +46,69 @@ pub fn text(done: &Done, r: &Report) -> String {
     let (held, predicted) = (bytes(r.bytes as u64), bytes(r.predicted_bytes as u64));
     line("memory", format!("{held} besides A, b and x; {predicted} predicted"));
     line("seconds", seconds(done, r));
+    if let Some(command) = replay(done, r) {
+        line("replay", command);
+    }
+    for (k, advice) in r.advice().into_iter().enumerate() {
+        line(if k == 0 { "next" } else { "" }, advice);
+    }
     text
+}
+
+/// Methods that are shown of those that were left.
+const MOST_LEFT: usize = 3;
+
+/// The methods that were left, and why.
+fn left(r: &Report) -> Vec<String> {
+    let words = |rung: &Rung| {
+        let why = rung.left.as_ref()?;
+        Some(format!(
+            "{} with {} after {} and {:.3} s, at {:.1e}: {why}",
+            rung.method,
+            rung.preconditioner,
+            counted(rung.iterations, "iteration"),
+            rung.seconds,
+            rung.relative_residual
+        ))
+    };
+    let mut all: Vec<String> = r.rungs.iter().filter_map(words).collect();
+    if all.len() > MOST_LEFT {
+        let others = all.len() - (MOST_LEFT - 1);
+        all.truncate(MOST_LEFT - 1);
+        all.push(format!("and {others} others (--json has all)"));
+    }
+    all
+}
+
+/// Whether a step is that from one method to the next.
+fn is_of_rung(r: &Report, step: &Recovery) -> bool {
+    r.rungs.iter().any(|rung| {
+        let why = rung.left.as_deref().unwrap_or_default();
+        step.failed == format!("{} with {}: {why}", rung.method, rung.preconditioner)
+    })
+}
+
+/// The command that repeats the last method without the search; none where nothing was left to be chosen.
+fn replay(done: &Done, r: &Report) -> Option<String> {
+    let asked = r.plan.reasons.first().map(|reason| reason.code);
+    let last = r.rungs.last()?;
+    if matches!(asked, Some(ReasonCode::AsAsked | ReasonCode::AsPlanned)) || r.outcome != Outcome::Converged {
+        return None;
+    }
+    let mut command = format!("krylith solve {} --solver {}", done.loaded.name, last.method);
+    if let Method::Gmres(restart) | Method::Fgmres(restart) = last.method {
+        write!(command, " --restart {restart}").expect("writing to a string");
+    }
+    let name = last.preconditioner.to_string();
+    let quote = if name.contains('(') { "'" } else { "" };
+    write!(command, " --precond {quote}{name}{quote}").expect("writing to a string");
+    if last.precision == Precision::Mixed {
+        command += " --precision mixed";
+    }
+    if last.ordering != Ordering::Natural {
+        write!(command, " --reorder {}", last.ordering).expect("writing to a string");
+    }
+    Some(command)
 }
 
 /// How it ended: `converged in 34 iterations, relative residual 9.1e-9 (recomputed)`.

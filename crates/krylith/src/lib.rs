@@ -25,6 +25,7 @@
 //! * [`placement`], [`setup`], [`engine`]: in which order and storage a system is iterated, and what iterates;
 //! * [`solver`], [`report`]: the short way, with certified answers.
 
+mod advice;
 pub mod block;
 mod choice;
 mod disjoint;

@@ -1,7 +1,10 @@
 //! What a solve did, what it reached and why it did it that way.
 
-use crate::plan::SolvePlan;
+use crate::choice::{Method, Precision};
+use crate::plan::{ReasonCode, Remedy, SolvePlan};
+use crate::precond::PrecondSpec;
 use crate::space::TeamStatistics;
+use crate::transform::Ordering;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
 use std::fmt::{Display, Formatter};
@@ -64,6 +67,31 @@ pub struct Recovery {
     pub value: Option<f64>,
     /// What was done instead.
     pub action: String,
+}
+
+/// A method that ran, in the order in which they did: the planned one, and after it what the plan has for how that ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Rung {
+    /// The method.
+    pub method: Method,
+    /// Its preconditioner.
+    pub preconditioner: PrecondSpec,
+    /// In which numbers factors were asked for.
+    pub precision: Precision,
+    /// The order of rows and columns.
+    pub ordering: Ordering,
+    /// Its iterations.
+    pub iterations: usize,
+    /// Seconds of its set-up and iterations.
+    pub seconds: f64,
+    /// What was predicted: seconds of one thread of the plan's machine; none where nothing was.
+    pub predicted_seconds: Option<f64>,
+    /// ‖b − A x‖₂ / ‖b‖₂ of the best x when it ended, recomputed.
+    #[serde(deserialize_with = "number")]
+    pub relative_residual: f64,
+    /// Why it was left; none for the last.
+    pub left: Option<String>,
 }
 
 /// How the residual of an answer was recomputed.
@@ -142,6 +170,9 @@ pub struct Report {
     pub layout: String,
     /// How triangular sweeps are divided, and why: forward and backward.
     pub schedule: Option<[String; 2]>,
+    /// The methods that ran, in order; the last is [`solver`](Self::solver) with [`preconditioner`](Self::preconditioner).
+    #[serde(default)]
+    pub rungs: Vec<Rung>,
     /// What was tried and failed, in order.
     pub recovery: Vec<Recovery>,
     /// Seconds by phase.
@@ -175,7 +206,12 @@ impl Display for Report {
 
 /// The answer does not meet the tolerance.
 #[derive(Debug, Clone, PartialEq, Error)]
-#[error("not converged ({}): relative residual {relative_residual:.3e} after {iterations} iterations", outcome.name())]
+#[error(
+    "not converged ({}): relative residual {relative_residual:.3e} after {iterations} iterations{}",
+    outcome.name(),
+    advice.iter().map(|advice| format!("; {advice}")).collect::<String>()
+)]
+#[non_exhaustive]
 pub struct NotConverged {
     /// How the solve ended.
     pub outcome: Outcome,
@@ -183,6 +219,8 @@ pub struct NotConverged {
     pub iterations: usize,
     /// The recomputed relative residual.
     pub relative_residual: f64,
+    /// What to try next ([`Report::advice`]).
+    pub advice: Vec<String>,
 }
 
 impl Report {
@@ -194,7 +232,33 @@ impl Report {
                 outcome,
                 iterations: self.iterations,
                 relative_residual: self.relative_residual,
+                advice: self.advice(),
             }),
         }
+    }
+
+    /// The plan that repeats the last method, without the search before it.
+    ///
+    /// ```
+    /// use krylith::{Solver, gallery::Problem};
+    /// let a = "poisson2d:100".parse::<Problem>()?.generate()?;
+    /// let b = vec![1.0; a.nrows()];
+    /// let first = Solver::new().solve(&a, &b)?;
+    /// let again = Solver::new().with_plan(&first.report.replay()).solve(&a, &b)?;
+    /// assert_eq!(again.x, first.x);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn replay(&self) -> SolvePlan {
+        let mut plan = self.plan.clone();
+        if let Some(last) = self.rungs.last() {
+            (plan.method, plan.preconditioner) = (last.method, last.preconditioner);
+            (plan.precision, plan.ordering) = (last.precision, last.ordering);
+        }
+        plan.reasons = vec![ReasonCode::AsPlanned.into()];
+        plan.proposals.clear();
+        plan.considered.clear();
+        (plan.predicted_entries, plan.predicted_bytes) = (None, None);
+        plan.fallbacks.retain(|fallback| !matches!(fallback.then, Remedy::Method { .. }));
+        plan
     }
 }

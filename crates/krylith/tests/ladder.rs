@@ -116,3 +116,46 @@ fn singular_systems_by_lsmr() {
     assert_eq!(report.outcome, Outcome::Singular, "{report}");
     assert!(report.normal_residual.unwrap() < 1e-8, "{report}");
 }
+
+/// The report has every method that ran, and its last one can be repeated without the others.
+#[test]
+fn rungs_are_recorded_and_the_last_is_replayed() {
+    let a = plate(90);
+    let b = rhs(a.nrows());
+    let report = Solver::new().solve(&a, &b).unwrap().report;
+    assert!(report.rungs.len() > 1, "{:?}", report.rungs);
+    let (last, before) = report.rungs.split_last().unwrap();
+    assert!(last.left.is_none() && before.iter().all(|rung| rung.left.is_some()));
+    assert_eq!(report.rungs.iter().map(|rung| rung.iterations).sum::<usize>(), report.iterations);
+    assert_eq!((last.method, last.preconditioner), (Method::Cg, PrecondSpec::cholesky()));
+    assert!(report.rungs.iter().all(|rung| rung.seconds > 0.0 && rung.predicted_seconds.is_some()));
+    assert!(last.relative_residual <= 1e-8 && before[0].relative_residual > 1e-8);
+    let again = Solver::new().with_plan(&report.replay()).solve(&a, &b).unwrap().report;
+    again.require_converged().unwrap();
+    assert_eq!((again.rungs.len(), again.preconditioner.as_str()), (1, "cholesky"));
+    assert!(report.advice().is_empty());
+}
+
+/// Whatever the end, there is something to do about it.
+#[test]
+fn advice_follows_the_outcome() {
+    let a = plate(30);
+    let b = rhs(a.nrows());
+    let named = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::jacobi());
+    let report = named.clone().max_iterations(20).solve(&a, &b).unwrap().report;
+    let advice = report.advice();
+    assert!(advice.iter().any(|line| line.contains("leave out --solver and --precond")), "{advice:?}");
+    let error = report.require_converged().unwrap_err();
+    assert!(error.to_string().contains("leave out --solver"), "{error}");
+    assert_eq!(error.advice, advice);
+    let report = named.solve(&helmholtz(20, 1.0), &rhs(400)).unwrap().report;
+    assert_eq!(report.outcome, Outcome::IndefiniteOperator);
+    assert!(report.advice()[0].contains("--solver minres"), "{:?}", report.advice());
+    let singular = Csr::from_entries(3, 3, [(0, 0, 1.0), (1, 1, 1.0), (2, 0, 1.0)]).unwrap();
+    let report = Solver::new().solve(&singular, &[1.0, 1.0, 5.0]).unwrap().report;
+    assert_eq!(report.outcome, Outcome::Singular);
+    assert!(report.advice()[0].contains("of rank 2 of 3 at most"), "{:?}", report.advice());
+    let report = Solver::new().rtol(1e-300).solve(&a, &b).unwrap().report;
+    assert_eq!(report.outcome, Outcome::AttainableAccuracy);
+    assert!(report.advice()[0].starts_with("try --rtol "), "{:?}", report.advice());
+}

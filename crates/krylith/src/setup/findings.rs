@@ -34,6 +34,11 @@ impl Findings {
         self.complete = Some(analysis);
     }
 
+    /// The analysis of a complete factor, if there is one.
+    pub(crate) fn known_complete(&self, kind: DirectKind, a: &Csr<f64>) -> Option<&DirectSymbolic> {
+        self.complete.as_deref().filter(|known| known.is_of(kind, a))
+    }
+
     /// The analysis of a complete factor, made now if it is not known; an error if the factor takes more bytes than it may.
     pub(crate) fn complete(
         &self,

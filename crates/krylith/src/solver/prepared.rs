@@ -45,7 +45,7 @@ pub struct Prepared<A: LinearOperator<S>, S: SolverSpace = DefaultSpace> {
     pub(super) summary: SetupSummary,
     pub(super) plan: SolvePlan,
     pub(super) recovery: Vec<Recovery>,
-    seconds: Seconds,
+    pub(super) seconds: Seconds,
     /// What was factored, if A is the matrix that was.
     factored: Option<Factored>,
     /// Of A; found for the matrix that was factored, if A is that.
@@ -319,7 +319,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
     }
 
     fn report(&self, space: &S, solved: Solved<S>, seconds: Seconds) -> Report {
-        let Solved { outcome, method, engine, without_product, recovery, figures } = solved;
+        let Solved { outcome, method, engine, without_product, recovery, rungs, figures } = solved;
         let summary = engine.as_ref().map_or(&self.summary, |(_, summary)| summary);
         let trick = if without_product { ", Eisenstat's trick" } else { "" };
         // A method on the prepared factor may have another workspace than the prepared one.
@@ -351,6 +351,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
             layout: format!("{}{trick}", summary.layout),
             ordering: summary.ordering.clone(),
             schedule: summary.schedule.clone(),
+            rungs,
             recovery,
             seconds,
         }

@@ -15,12 +15,14 @@ use crate::operator::LinearOperator;
 use crate::plan::{Failure, Remedy, Work};
 use crate::precond::PrecondSpec;
 use crate::precond::registry::Construction;
-use crate::report::{Outcome, Recovery};
+use crate::report::{Outcome, Recovery, Rung};
 use crate::setup::{Findings, SetupContext, SetupRecorder, SetupSummary, Storing};
 use crate::stop::StoppingCriterion;
+use crate::transform::Ordering;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Who watches a solve, and the caller's own criterion; nobody and none by default.
 #[derive(Default)]
@@ -42,6 +44,7 @@ pub(super) struct Solved<S: SolverSpace> {
     /// It ran without products with A.
     pub(super) without_product: bool,
     pub(super) recovery: Vec<Recovery>,
+    pub(super) rungs: Vec<Rung>,
     pub(super) figures: Figures,
 }
 
@@ -53,6 +56,10 @@ struct Stage<'w, S: SolverSpace, A: LinearOperator<S>> {
     prepared: &'w mut AnyWorkspace<S, A>,
     /// Of another engine or method.
     other: Option<AnyWorkspace<S, A>>,
+    precision: Precision,
+    ordering: Ordering,
+    /// Seconds of one thread of the plan's machine, where they were predicted.
+    predicted_seconds: Option<f64>,
 }
 
 impl<S: SolverSpace, A: LinearOperator<S>> Stage<'_, S, A> {
@@ -86,11 +93,23 @@ pub(super) fn solve<S: SolverSpace, A: LinearOperator<S>>(
         // With b = 0 nothing is to be found out: A 0 = 0, whatever the guess. A zero with a sign is as good as any.
         space.fill(0.0, x)?;
     }
-    let mut stage = Stage { method: prepared.method, engine: None, prepared: engine, other: None };
+    let proposal = prepared.plan.proposals.first();
+    let proposal = proposal.filter(|proposal| proposal.preconditioner == prepared.summary.kind);
+    let mut stage = Stage {
+        method: prepared.method,
+        engine: None,
+        prepared: engine,
+        other: None,
+        precision: prepared.plan.precision,
+        ordering: prepared.plan.ordering,
+        predicted_seconds: proposal.map(|proposal| 1e-9 * proposal.cost()),
+    };
+    let mut rungs = Vec::new();
     let mut recovery = prepared.recovery.clone();
     recovery.extend(removed.as_ref().and_then(|removed| removed.step(space.total(&a.domain()))));
     multiply(space, x, certifier.scale())?;
-    let outcome = run(prepared, x, guess, &mut certifier, &mut stage, &mut recovery, observer);
+    let record = (&mut recovery, &mut rungs);
+    let outcome = run(prepared, x, guess, &mut certifier, &mut stage, record, observer);
     let outcome = outcome.and_then(|outcome| match null_spaces {
         Some(spaces) => Ok(spaces.settle(&mut certifier, x, removed.as_ref(), outcome)?),
         None => Ok(outcome),
@@ -100,7 +119,8 @@ pub(super) fn solve<S: SolverSpace, A: LinearOperator<S>>(
     let (engine, own) = stage.parts(&prepared.engine);
     let without_product = engine.is_without_product(own);
     let Stage { method, engine, .. } = stage;
-    Ok(Solved { outcome, method, engine, without_product, recovery, figures: certifier.into_figures() })
+    let figures = certifier.into_figures();
+    Ok(Solved { outcome, method, engine, without_product, recovery, rungs, figures })
 }
 
 /// Runs the method and, as long as the plan has one for how it ended, the next, each from the best x so far.
@@ -110,10 +130,11 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
     guess: &mut Option<S::Vector>,
     certifier: &mut Certifier<'p, S, A>,
     stage: &mut Stage<'_, S, A>,
-    recovery: &mut Vec<Recovery>,
+    (recovery, rungs): (&mut Vec<Recovery>, &mut Vec<Rung>),
     observer: &mut dyn Observer<f64>,
 ) -> Result<Outcome, SolveError> {
     let mut tried = Vec::new();
+    let (mut started, mut before) = (Instant::now(), prepared.seconds.analyze + prepared.seconds.factor);
     // What pricing the next method has found out.
     let findings = Rc::<RefCell<Findings>>::default();
     loop {
@@ -121,6 +142,7 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
             true => None,
             false => Some(keep(certifier.space(), x, guess)?),
         };
+        let iterations = certifier.iterations();
         certifier.next_run();
         let mut watcher = patience(prepared, stage, certifier, (&tried, &findings)).map(Watcher::new);
         let is_fallback = stage.other.is_some();
@@ -136,6 +158,19 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
         if ended.outcome != Outcome::Converged && take_best((engine, own), x, start, certifier)? {
             ended = Ended { outcome: Outcome::Converged, what: "met" };
         }
+        let kind = stage.engine.as_ref().map_or(prepared.summary.kind, |(_, summary)| summary.kind);
+        rungs.push(Rung {
+            method: stage.method,
+            preconditioner: kind,
+            precision: stage.precision,
+            ordering: stage.ordering,
+            iterations: certifier.iterations() - iterations,
+            seconds: before + started.elapsed().as_secs_f64(),
+            predicted_seconds: stage.predicted_seconds,
+            relative_residual: certifier.relative_residual(),
+            left: None,
+        });
+        (started, before) = (Instant::now(), 0.0);
         let failure = Failure::of_method(ended.outcome, ended.what == TOO_SLOW);
         let over = certifier.iterations() >= prepared.options.max_iterations;
         let Some(failure) = failure.filter(|_| !over) else { return Ok(certifier.classify(&ended)?) };
@@ -143,7 +178,6 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
             return Ok(certifier.classify(&ended)?);
         }
         // What a complete factor or the least squares cannot improve, nothing can.
-        let kind = stage.engine.as_ref().map_or(prepared.summary.kind, |(_, summary)| summary.kind);
         if kind.is_complete() || stage.method == Method::Lsmr {
             let outcome = certifier.classify(&ended)?;
             if matches!(outcome, Outcome::AttainableAccuracy | Outcome::Singular) {
@@ -154,6 +188,9 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
         let known = findings.borrow();
         if !enter_next((prepared, &known), certifier, stage, (failure, failed), &mut tried, recovery)? {
             return Ok(certifier.classify(&ended)?);
+        }
+        if let Some(rung) = rungs.last_mut() {
+            rung.left = Some(ended.what.into());
         }
     }
 }
@@ -321,6 +358,14 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
     let engine = built.as_ref().map_or(&prepared.engine, |(engine, _)| engine);
     stage.other = Some(engine.workspace(space, a, method)?);
     (stage.engine, stage.method) = (built, method);
+    (stage.precision, stage.ordering) = match preconditioner {
+        Some(_) => (precision, solver.reorder),
+        None => (plan.precision, plan.ordering),
+    };
+    stage.predicted_seconds = a.matrix().and_then(|matrix| {
+        let Construction::Direct(which) = preconditioner?.construct() else { return None };
+        Some(1e-9 * options.machine.direct(matrix, findings.known_complete(which, matrix)?.cost()))
+    });
     Ok(recorder.recovery)
 }
 
