@@ -15,6 +15,7 @@ mod ilut;
 mod incomplete;
 mod outcomes;
 mod peers;
+mod predictions;
 mod read;
 mod refactor;
 mod rhs;
@@ -52,6 +53,8 @@ enum Study {
     Outcomes(outcomes::Options),
     /// Factors, iterates and answers beside those of ilupp and SciPy, number by number
     Peers(peers::Options),
+    /// What plans predict beside what solves take, on the matrices of a folder with a CATALOGUE.tsv
+    Predictions(predictions::Options),
     /// ILUT by MKL's rule beside MKL's, number by number
     Ilut(ilut::Options),
     /// Preparing a solve beside refactoring it
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
         Study::Handover(options) => handover::run(&options),
         Study::Outcomes(options) => outcomes::run(&options),
         Study::Peers(options) => peers::run(&options),
+        Study::Predictions(options) => predictions::run(&options),
         Study::Ilut(options) => ilut::run(&options),
         Study::Refactor(options) => refactor::run(&options),
         Study::Share(options) => share::run(&options),

@@ -32,7 +32,7 @@ fn auto_chooses_and_says_why() {
         ("convection3d:12", "bicgstab", "ilu0"),
         ("atmosmod:12", "bicgstab", "ilu0"),
         ("poisson3d:40", "cg", "mic(0,0.987)"),
-        ("atmosmod:20", "bicgstab", "milu(0,0.95)"),
+        ("atmosmod:20", "bicgstab", "milu(0,0.9)"),
     ] {
         let a = problem(name);
         let b = right_hand_side(a.nrows());

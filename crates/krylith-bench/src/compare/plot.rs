@@ -29,6 +29,7 @@ fn colour(peer: &str) -> RGBColor {
         "krylith" => INK,
         "petsc" => RGBColor(0xe0, 0x7b, 0x39),
         "mkl" => RGBColor(0x4b, 0xa3, 0xe3),
+        "amgcl" => RGBColor(0xc8, 0x2d, 0x2d),
         "hypre" => RGBColor(0x4c, 0xa6, 0x4c),
         "ilupp" => RGBColor(0xc0, 0x6b, 0xb0),
         "pyamg" => RGBColor(0x8c, 0x5a, 0x3c),

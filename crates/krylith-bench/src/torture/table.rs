@@ -130,6 +130,10 @@ fn axes() -> [Axis; COUNT] {
                 ("thermal", 1),
                 ("circuit", 1),
                 ("atmosmod", 1),
+                ("neumann2d", 1),
+                ("neumann3d", 1),
+                ("elasticity3d-free", 1),
+                ("graph-laplacian", 1),
             ],
         },
         Axis {

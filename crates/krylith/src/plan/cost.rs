@@ -60,6 +60,10 @@ pub struct Machine {
     pub name: Cow<'static, str>,
     /// On structured grids.
     pub grid: Rates,
+    /// A product per entry on a grid with constant coefficients, of which one number per offset is stored.
+    pub constant_product: f64,
+    /// A sweep per entry of a factor with the off-diagonals of such a matrix.
+    pub constant_sweep: f64,
     /// In dense blocks.
     pub blocks: Rates,
     /// In slices of eight rows.
@@ -81,15 +85,17 @@ pub struct Machine {
 /// A server processor with AVX-512, as `krylith-bench calibrate` has measured it; blocks are in `f64` only.
 pub const REFERENCE: Machine = Machine {
     name: Cow::Borrowed("reference"),
-    grid: Rates { product: 0.49, sweep: 1.1, sweep_f32: 0.86, copy: 16.0, set_up: 7.4 },
-    blocks: Rates { product: 0.5, sweep: 0.64, sweep_f32: 0.64, copy: 0.61, set_up: 20.0 },
-    slices: Rates { product: 0.11, sweep: 1.8, sweep_f32: 1.5, copy: 21.0, set_up: 22.0 },
-    rows: Rates { product: 1.3, sweep: 2.0, sweep_f32: 1.4, copy: 17.0, set_up: 11.0 },
-    vector: 0.43,
-    analysis: 130.0,
+    grid: Rates { product: 0.8, sweep: 1.1, sweep_f32: 0.69, copy: 12.0, set_up: 6.2 },
+    constant_product: 0.54,
+    constant_sweep: 0.91,
+    blocks: Rates { product: 0.45, sweep: 1.3, sweep_f32: 1.3, copy: 0.57, set_up: 22.0 },
+    slices: Rates { product: 0.72, sweep: 1.7, sweep_f32: 1.2, copy: 23.0, set_up: 16.0 },
+    rows: Rates { product: 1.4, sweep: 2.7, sweep_f32: 2.1, copy: 20.0, set_up: 13.0 },
+    vector: 0.071,
+    analysis: 180.0,
     analysis_row: 0.0,
-    flop: 0.029,
-    factor: 13.0,
+    flop: 0.049,
+    factor: 19.0,
 };
 
 /// What one iteration does.
@@ -109,6 +115,10 @@ pub struct Work {
     pub swept: f64,
     /// There is no product: it is part of the sweeps.
     pub without_product: bool,
+    /// A has constant coefficients on a grid.
+    pub constant: bool,
+    /// So has the factor, off its diagonal.
+    pub constant_factor: bool,
 }
 
 impl Machine {
@@ -125,8 +135,13 @@ impl Machine {
     /// An iteration.
     pub fn iteration(&self, work: &Work) -> f64 {
         let (rates, n) = (self.rates(work.storage), work.rows as f64);
-        let product = if work.without_product { 0.0 } else { rates.product * work.entries as f64 };
-        let sweep = if work.precision == Precision::F64 { rates.sweep } else { rates.sweep_f32 };
+        let product = if work.constant { self.constant_product } else { rates.product };
+        let product = if work.without_product { 0.0 } else { product * work.entries as f64 };
+        let sweep = match work.precision {
+            _ if work.constant_factor => self.constant_sweep,
+            Precision::F64 => rates.sweep,
+            _ => rates.sweep_f32,
+        };
         let (products, vectors) = operations(work.method);
         products * (product + sweep * work.swept) + vectors * self.vector * n
     }
@@ -202,12 +217,18 @@ mod tests {
             entries: 5000,
             swept: 6000.0,
             without_product: false,
+            constant: false,
+            constant_factor: false,
         };
         let cost = |work: Work| REFERENCE.iteration(&work);
         assert!(cost(cg) < cost(Work { method: Method::BiCgStab, ..cg }));
         assert!(cost(cg) < cost(Work { method: Method::Gmres(50), ..cg }));
         assert!(cost(cg) < cost(Work { swept: 12_000.0, ..cg }));
         assert!(cost(Work { without_product: true, ..cg }) < cost(cg));
+        assert!(
+            cost(Work { constant: true, constant_factor: true, ..cg })
+                < cost(Work { storage: StorageKind::Grid, ..cg })
+        );
         assert!(cost(Work { precision: Precision::Mixed, ..cg }) < cost(cg));
     }
 }

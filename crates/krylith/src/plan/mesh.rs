@@ -4,6 +4,7 @@ use crate::block::full_block;
 use crate::matrix::{Csr, Pattern};
 use crate::structured::{NotStructured, Structure};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 /// Rows that are looked at for [`Mesh::spread`].
 const SAMPLE: usize = 4096;
@@ -29,6 +30,8 @@ pub struct Mesh {
     pub spread: f64,
     /// Entries of ILU(1) off the diagonal over those of ILU(0), in a sample of rows.
     pub fill: f64,
+    /// The same number at every entry of a distance from the diagonal, in a sample of rows: constant coefficients on a grid.
+    pub is_constant: bool,
 }
 
 /// A structured grid.
@@ -62,6 +65,7 @@ impl Mesh {
             across,
             spread: spread(a),
             fill: fill(a.pattern()),
+            is_constant: grid.is_some() && is_constant(a),
             grid,
         };
         (mesh, found)
@@ -160,6 +164,15 @@ fn fill(pattern: &Pattern) -> f64 {
     if of_a == 0 { 1.0 } else { of_factor as f64 / of_a as f64 }
 }
 
+fn is_constant(a: &Csr<f64>) -> bool {
+    let mut known = HashMap::new();
+    (0..a.nrows()).step_by(a.nrows().div_ceil(SAMPLE).max(1)).all(|i| {
+        let (columns, values) = a.row(i);
+        let same = |(&j, &v): (&u32, &f64)| *known.entry(i64::from(j) - i as i64).or_insert(v) == v;
+        columns.iter().zip(values).all(same)
+    })
+}
+
 fn spread(a: &Csr<f64>) -> f64 {
     let (mut sum, mut count, mut sizes) = (0.0, 0.0, Vec::new());
     for i in (0..a.nrows()).step_by(a.nrows().div_ceil(SAMPLE).max(1)) {
@@ -193,7 +206,7 @@ mod tests {
         let grid = found.grid.as_ref().unwrap();
         assert_eq!((grid.extents, grid.unknowns, found.across), ([12, 9, 7], 1, 12));
         assert_eq!((grid.offsets.as_slice(), grid.keeps_off_diagonals), ([7, 13, 23].as_slice(), true));
-        assert!(found.is_in_space(rows) && found.spread == 1.0);
+        assert!(found.is_in_space(rows) && found.spread == 1.0 && found.is_constant);
         assert!(
             found.fill > 1.6 && found.fill < 2.0 && found.growth(0) == 1.0 && found.growth(1) == found.fill
         );
@@ -203,7 +216,7 @@ mod tests {
         assert_eq!(mesh("navierstokes3d:5").1.unknowns(), 4);
         let (rows, circuit) = mesh("circuit:400");
         assert!(!circuit.is_in_space(rows), "{rows} rows within {}", circuit.across);
-        assert!(mesh("apache:12").1.spread > 30.0);
+        assert!(mesh("apache:12").1.spread > 30.0 && !mesh("apache:12").1.is_constant);
     }
 
     /// 0 - 1 - 2   3 - 4

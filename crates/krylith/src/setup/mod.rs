@@ -62,11 +62,21 @@ pub struct Storing {
     pub narrow: bool,
     /// CG needs no product with A besides the sweeps.
     pub without_product: bool,
+    /// A has constant coefficients on a grid.
+    pub constant: bool,
+    /// So has the factor, off its diagonal.
+    pub constant_factor: bool,
 }
 
 impl Storing {
     /// By rows in `f64`.
-    pub const BY_ROWS: Storing = Storing { kind: StorageKind::Rows, narrow: false, without_product: false };
+    pub const BY_ROWS: Storing = Storing {
+        kind: StorageKind::Rows,
+        narrow: false,
+        without_product: false,
+        constant: false,
+        constant_factor: false,
+    };
 }
 
 /// What a layout has built.

@@ -143,6 +143,8 @@ impl Solver {
             entries: facts.entries,
             swept: facts.entries as f64,
             without_product: false,
+            constant: false,
+            constant_factor: false,
         };
         let limit = ITERATIONS_FOR_DIRECT * machine.iteration(&iteration);
         if machine.direct_at_least(matrix) > limit {

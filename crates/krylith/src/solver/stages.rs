@@ -272,7 +272,7 @@ fn patience<'p, S: SolverSpace, A: LinearOperator<S>>(
 
 /// What an iteration does.
 fn work(method: Method, matrix: &Csr<f64>, summary: &SetupSummary) -> Work {
-    let Storing { kind, narrow, without_product } = summary.storing;
+    let Storing { kind, narrow, without_product, constant, constant_factor } = summary.storing;
     let twice = if summary.kind.info().symmetric { 2.0 } else { 1.0 };
     Work {
         method,
@@ -282,6 +282,8 @@ fn work(method: Method, matrix: &Csr<f64>, summary: &SetupSummary) -> Work {
         entries: matrix.nnz(),
         swept: twice * summary.nnz as f64,
         without_product: without_product && method == Method::Cg,
+        constant,
+        constant_factor,
     }
 }
 

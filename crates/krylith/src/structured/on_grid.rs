@@ -218,6 +218,8 @@ fn build<S: StorageScalar>(
     let (nnz, bytes, vectors) = (m.nnz(), m.bytes(), memory.vectors(method));
     let schedule = m.schedule(space.threads());
     let without_product = m.shares_off_diagonals() && matrices.are_one();
+    let constant = matrices.a.is_constant();
+    let constant_factor = constant && m.shares_off_diagonals();
     let held = matrices.bytes(Storage::bytes) + bytes + vectors;
     let placement = Box::new(Placed(Arc::new(matrices.a.order())));
     let engine = PlacedEngine::new(placement, matrices, DynPreconditioner::new(m));
@@ -231,7 +233,7 @@ fn build<S: StorageScalar>(
         ordering: String::new(),
         predicted: memory.copy + memory.factor + vectors,
         held,
-        storing: Storing { without_product, ..Storing::BY_ROWS },
+        storing: Storing { without_product, constant, constant_factor, ..Storing::BY_ROWS },
     };
     Ok(Attempt::Built(Built::Placed(DynEngine::new(engine)), summary))
 }

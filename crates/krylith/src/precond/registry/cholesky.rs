@@ -98,7 +98,7 @@ fn propose_mic(facts: &Facts) -> Vec<Likely> {
     match facts.m_matrix_signs {
         true => vec![
             (PrecondSpec::mic(0, omega), 4.0 * root),
-            (PrecondSpec::mic(1, omega), 3.0 * root / facts.gain_of_fill()),
+            (PrecondSpec::mic(1, omega), 3.1 * root / facts.gain_of_fill()),
         ],
         false => vec![(PrecondSpec::mic(1, omega), 10.0 * root)],
     }
