@@ -187,7 +187,7 @@ impl Facts {
 
     /// ω = 1 − c / N², with c = 20 for symmetric matrices, two digits of the difference. Of 0, 2, 5, 10, 20, 40, 80 and 160 in the place of 20, 20 took at most 10 % more iterations than
     /// the best on ten problems of N from 50 to 1000.
-    /// For flow, 100 took as few iterations as any on `convection3d` of N = 50 and 100 and `atmosmod` of N = 60.
+    /// For flow, 80 and 160 took the fewest iterations or one more on `convection3d` of N = 50 and 100 and `atmosmod` of N = 60.
     pub(crate) fn relaxation(&self) -> f64 {
         let c = if self.nearly_symmetric { 20.0 } else { 100.0 };
         let difference = (c / self.across().powi(2)).min(0.1);
