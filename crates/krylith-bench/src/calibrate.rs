@@ -87,7 +87,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     for storage in 0..STORAGES {
         iterations.add_weakly(product_of(storage), 0.0);
     }
-    // Nor can vectors be told from entries where rows have about the same number of them: 8 bytes at 20 GB/s.
+    // Where rows have about the same number of entries, runs cannot separate vectors from entries. A number is 8 bytes, at 20 GB/s.
     let mut vector = vec![0.0; VECTOR + 3];
     vector[VECTOR] = 1.0;
     iterations.add_weakly(vector, 0.4);

@@ -11,26 +11,34 @@ use std::path::Path;
 
 /// The plan in a file.
 pub fn read(path: &Path) -> Result<SolvePlan, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    serde_json::from_str(&text).map_err(|error| {
-        format!(
-            "{} is not a plan ({error}); `krylith solve A --explain --json FILE` writes one",
-            path.display()
-        )
-        .into()
-    })
+    read_json(
+        path,
+        |text| serde_json::from_str(text),
+        "is not a plan",
+        "krylith solve A --explain --json FILE",
+    )
 }
 
 /// The figures of a machine in a file.
 pub fn read_machine(path: &Path) -> Result<Machine, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    serde_json::from_str(&text).map_err(|error| {
-        format!(
-            "{} does not describe a machine ({error}); `krylith-bench calibrate` writes one",
-            path.display()
-        )
-        .into()
-    })
+    read_json(
+        path,
+        |text| serde_json::from_str(text),
+        "does not describe a machine",
+        "krylith-bench calibrate --output FILE",
+    )
+}
+
+/// What is in a JSON file, or what is wrong with it and which command writes such a file.
+fn read_json<T>(
+    path: &Path,
+    parse: fn(&str) -> serde_json::Result<T>,
+    wrong: &str,
+    writer: &str,
+) -> Result<T, Failure> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+    parse(&text).map_err(|error| format!("{name} {wrong} ({error}); `{writer}` writes one").into())
 }
 
 /// Prints the plan for a matrix, or writes it as JSON.

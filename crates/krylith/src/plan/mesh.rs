@@ -19,7 +19,7 @@ const MOST_LOOKED_AT: usize = 1 << 16;
 pub struct Mesh {
     /// The structured grid, if it is one.
     pub grid: Option<GridFacts>,
-    /// Why it is none.
+    /// The reason for which no grid was found.
     pub no_grid: Option<String>,
     /// The size of the dense blocks that the whole matrix consists of; 1 if of none.
     pub block: usize,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// What is known about a pattern already.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Findings {
-    /// The grid of a pattern, or why there is none.
+    /// A pattern, and its grid or the reason for which no grid was found.
     grid: Option<(Arc<Pattern>, Result<Structure, NotStructured>)>,
     /// The analysis of a complete factor.
     complete: Option<Arc<DirectSymbolic>>,
