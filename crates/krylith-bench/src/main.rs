@@ -16,6 +16,7 @@ mod incomplete;
 mod outcomes;
 mod peers;
 mod predictions;
+mod profile;
 mod read;
 mod refactor;
 mod rhs;
@@ -55,6 +56,8 @@ enum Study {
     Peers(peers::Options),
     /// What plans predict beside what solves take, on the matrices of a folder with a CATALOGUE.tsv
     Predictions(predictions::Options),
+    /// `auto` beside SciPy and PyAMG on the matrices of a folder with a CATALOGUE.tsv: answers, seconds, a performance profile
+    Profile(profile::Options),
     /// ILUT by MKL's rule beside MKL's, number by number
     Ilut(ilut::Options),
     /// Preparing a solve beside refactoring it
@@ -103,6 +106,7 @@ fn main() -> ExitCode {
         Study::Outcomes(options) => outcomes::run(&options),
         Study::Peers(options) => peers::run(&options),
         Study::Predictions(options) => predictions::run(&options),
+        Study::Profile(options) => profile::run(&options),
         Study::Ilut(options) => ilut::run(&options),
         Study::Refactor(options) => refactor::run(&options),
         Study::Share(options) => share::run(&options),

@@ -25,7 +25,7 @@ fn a_plan_is_explained_and_nothing_is_factored() {
         "fallbacks         bad pivot: shift the diagonal, by as little as works",
         "                  bad pivot again, no diagonal entry: take the diagonal alone",
         "                  slow progress, divergence: cg with cholesky",
-        "                  any failure, slow progress too: gmres with lu",
+        "                  any failure, slow progress too: gmres with ldlt",
         "Nothing was factored",
     ] {
         assert!(text.contains(words), "{words} in {text}");

@@ -58,7 +58,7 @@ fn an_indefinite_matrix_ends_with_an_answer() {
     solution.report.require_converged().unwrap();
     let actions: Vec<&str> = solution.report.recovery.iter().map(|step| step.action.as_str()).collect();
     assert!(actions.contains(&"minres with none"), "{actions:?}");
-    assert_eq!(solution.report.preconditioner, "lu", "{actions:?}");
+    assert_eq!(solution.report.preconditioner, "ldlt", "{actions:?}");
 }
 
 /// Zeros on the diagonal: an incomplete factor is not tried, and the reason says so.
@@ -76,7 +76,7 @@ fn a_saddle_point_gets_a_complete_factor_at_once() {
     let report = Solver::new().solve(&a, &rhs(a.nrows())).unwrap().report;
     report.require_converged().unwrap();
     assert!(
-        report.choice.starts_with("gmres with lu: the diagonal has entries that are zero"),
+        report.choice.starts_with("gmres with ldlt: the diagonal has entries that are zero"),
         "{}",
         report.choice
     );

@@ -105,6 +105,14 @@ impl Remedy {
         Remedy::Method { method, preconditioner: Some(preconditioner), ordering: None }
     }
 
+    /// The preconditioner that it sets up, if it does.
+    pub(crate) fn preconditioner(&self) -> Option<PrecondSpec> {
+        match self {
+            Remedy::Method { preconditioner, .. } => *preconditioner,
+            _ => None,
+        }
+    }
+
     /// This method with the prepared preconditioner.
     pub fn on_first(method: Method) -> Self {
         Remedy::Method { method, preconditioner: None, ordering: None }

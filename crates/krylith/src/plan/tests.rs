@@ -16,11 +16,11 @@ fn remedies_come_in_order_and_once() {
     let minres = Remedy::with(Method::Minres, PrecondSpec::none());
     assert_eq!(plan.remedy(Failure::IndefiniteOperator, &[]), Some(minres));
     let with = |method, kind| Remedy::Method { method, preconditioner: Some(kind), ordering: None };
-    let (cholesky, lu) =
-        (with(Method::Cg, PrecondSpec::cholesky()), with(Method::Gmres(50), PrecondSpec::lu()));
+    let (cholesky, ldlt) =
+        (with(Method::Cg, PrecondSpec::cholesky()), with(Method::Gmres(50), PrecondSpec::ldlt()));
     assert_eq!(plan.remedy(Failure::Slow, &[]), Some(cholesky));
-    assert_eq!(plan.remedy(Failure::Slow, &[cholesky]), Some(lu));
-    assert_eq!(plan.remedy(Failure::Breakdown, &[]), Some(lu));
+    assert_eq!(plan.remedy(Failure::Slow, &[cholesky]), Some(ldlt));
+    assert_eq!(plan.remedy(Failure::Breakdown, &[]), Some(ldlt));
     // At the end the first method again, and then nothing.
     let rest: Vec<Remedy> = plan.fallbacks.iter().map(|fallback| fallback.then).collect();
     let again = Remedy::Method { method: Method::Cg, preconditioner: None, ordering: None };

@@ -1,9 +1,9 @@
 //! Systems by rows as they are given: every preconditioner that is not in blocks, for any A.
 
-use super::direct::DirectKind;
+use super::direct::{DirectKind, SmallPivots};
 use super::registry::{AnyRecipe, Construction};
 use super::{Form, Incomplete, IncompleteFactor, IncompleteSymbolic, Kind, require_symmetric};
-use crate::choice::Precision;
+use crate::choice::{Method, Precision};
 use crate::error::SolveError;
 use crate::matrix::{Csr, Pattern};
 use crate::operator::{DynPreconditioner, Preconditioner};
@@ -167,6 +167,9 @@ fn complete(
     let limit = setup.limit_of_complete();
     let symbolic = recorder.analyzing(|| setup.findings.complete(which, setup.source, Some(limit)))?;
     let mut f = symbolic.allocate()?;
+    if setup.method == Method::Lsmr {
+        f.set_small_pivots(SmallPivots::FOR_LEAST_SQUARES);
+    }
     recorder.factor_with(setup.space, (false, kind), setup.source, &mut f)?;
     Ok(in_order(setup, kind, DynPreconditioner::new(f), symbolic.cost().bytes() as usize))
 }

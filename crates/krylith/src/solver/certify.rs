@@ -68,6 +68,8 @@ pub(super) struct Certifier<'a, S: SolverSpace, A: LinearOperator<S>> {
     /// The caller's criterion, in the place of the tolerance.
     own: Option<&'a mut dyn StoppingCriterion<f64>>,
     max_iterations: usize,
+    /// The iteration with which this run ends at the latest.
+    end: usize,
     iterations: usize,
     replacements: usize,
     /// Replacements that the run may still have.
@@ -134,6 +136,7 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
             tolerance: Residual { rtol: options.rtol, atol: options.atol * scale },
             own,
             max_iterations: options.max_iterations,
+            end: options.max_iterations,
             iterations: 0,
             replacements: 0,
             left: REPLACEMENTS,
@@ -152,8 +155,9 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         self.a
     }
 
-    /// Begins another run: it may replace residuals as often as the one before, and is judged anew.
-    pub(super) fn next_run(&mut self) {
+    /// Begins another run of at most so many iterations: it may replace residuals as often as the one before, and is judged anew.
+    pub(super) fn next_run(&mut self, iterations: usize) {
+        self.end = self.max_iterations.min(self.iterations.saturating_add(iterations));
         self.left = REPLACEMENTS;
         self.normal_residual = None;
     }
@@ -202,7 +206,7 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
             own: self.own.as_deref_mut().map(|own| own as &mut dyn StoppingCriterion<f64>),
             before: self.iterations,
             scale: self.scale,
-            limit: IterationLimit(self.max_iterations - self.iterations),
+            limit: IterationLimit(self.end.saturating_sub(self.iterations)),
             watcher,
         };
         let own = self.space.len(&self.space.layout(&self.v.b));
@@ -376,6 +380,32 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         // Σ |bᵢ| ≤ √n ‖b‖.
         let certain = sum.abs() - n * f64::EPSILON * n.sqrt() * self.rhs_norm;
         let outside = ratio <= 8.0 * f64::EPSILON && certain > n.sqrt() * self.certain_tolerance();
+        if outside {
+            self.normal_residual = Some(ratio);
+        }
+        Ok(outside)
+    }
+
+    /// The residual that was computed last, in this process's memory.
+    pub(super) fn residual(&self) -> Result<Vec<f64>, BackendError> {
+        let mut r = vec![0.0; self.space.len(&self.space.layout(&self.v.r))];
+        self.space.download(&self.v.r, &mut r)?;
+        Ok(r)
+    }
+
+    /// Whether y, with ‖Aᵀy‖ / ‖|A|ᵀ|y|‖ zero to rounding, proves that no x has a residual within the tolerance.
+    pub(super) fn proves_outside_of_range(
+        &mut self,
+        (y, ratio): (Vec<f64>, f64),
+    ) -> Result<bool, BackendError> {
+        let mut b = vec![0.0; y.len()];
+        self.space.download(&self.v.b, &mut b)?;
+        let (mut product, mut size, mut square) = (0.0, 0.0, 0.0);
+        for (y, b) in y.iter().zip(&b) {
+            (product, size, square) = (product + y * b, size + (y * b).abs(), square + y * y);
+        }
+        let certain = f64::abs(product) - y.len() as f64 * f64::EPSILON * size;
+        let outside = certain > 2.0 * square.sqrt() * self.certain_tolerance();
         if outside {
             self.normal_residual = Some(ratio);
         }

@@ -37,6 +37,7 @@ mod options;
 mod patience;
 mod plan;
 mod prepared;
+mod range;
 mod reorder;
 mod stages;
 mod threads;

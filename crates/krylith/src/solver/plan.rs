@@ -11,8 +11,7 @@ use crate::plan::{
     Work,
 };
 use crate::precond::PrecondSpec;
-use crate::precond::direct::DirectKind;
-use crate::precond::registry::{FillRule, Threshold};
+use crate::precond::registry::{Construction, FillRule, Threshold};
 use crate::setup::{
     Findings, LayoutBuilder, Prospect, SetupContext, SetupRecorder, available_memory, vector_bytes,
 };
@@ -74,9 +73,9 @@ impl Solver {
     fn choose(&self, matrix: &Csr<f64>, facts: Facts, complete: bool, findings: &mut Findings) -> SolvePlan {
         let complete = complete && self.method == Method::Auto && self.preconditioner.is_auto();
         if complete && let Some(reason) = self.prefers_direct(matrix, &facts, findings) {
-            let plan =
-                self.planned(Some(facts), Method::Gmres(50), PrecondSpec::lu(), ReasonCode::DirectIsCheap);
-            return SolvePlan { reasons: vec![reason], fallbacks: self.after_direct(), ..plan };
+            let kind = complete_factor(&facts);
+            let plan = self.planned(Some(facts), Method::Gmres(50), kind, ReasonCode::DirectIsCheap);
+            return SolvePlan { reasons: vec![reason], fallbacks: self.after_direct(kind), ..plan };
         }
         let (definite, pattern) = (facts.may_be_definite(), facts.symmetric_pattern);
         let open = self.preconditioner.is_auto();
@@ -100,6 +99,7 @@ impl Solver {
         let warnings = self.warnings(facts.asymmetry);
         let proposals = if open { self.proposals(&facts, method) } else { Vec::new() };
         let preconditioner = proposals.first().map_or(preconditioner, |best| best.preconditioner);
+        let factor = complete_factor(&facts);
         let mut plan = SolvePlan { warnings, ..self.planned(Some(facts), method, preconditioner, reason) };
         if let Some(best) = proposals.first() {
             plan.precision = best.precision;
@@ -107,7 +107,7 @@ impl Solver {
         }
         plan.proposals = proposals;
         if complete {
-            plan.fallbacks = ladder(plan.method, plan.fallbacks);
+            plan.fallbacks = ladder(plan.method, factor, plan.fallbacks);
         }
         plan
     }
@@ -150,7 +150,8 @@ impl Solver {
         if machine.direct_at_least(matrix) > limit {
             return None;
         }
-        let analysis = findings.complete(DirectKind::Lu, matrix, None).ok()?;
+        let Construction::Direct(which) = complete_factor(facts).construct() else { return None };
+        let analysis = findings.complete(which, matrix, None).ok()?;
         findings.keep_complete(Arc::clone(&analysis));
         let cost = analysis.cost();
         // Vectors, and the copy of A that a matching makes, are to fit as well.
@@ -173,16 +174,20 @@ impl Solver {
     }
 
     /// What follows a complete factor that came first.
-    fn after_direct(&self) -> Vec<Fallback> {
+    fn after_direct(&self, factor: PrecondSpec) -> Vec<Fallback> {
         let mut fallbacks = Vec::new();
         if self.recover {
             fallbacks.push(Fallback::new([Failure::BadPivot, Failure::MissingDiagonal], Remedy::Diagonal));
         }
+        // Rows are exchanged more freely without symmetry.
+        let other = (factor != PrecondSpec::lu()).then(|| Remedy::with(Method::Gmres(50), PrecondSpec::lu()));
         let ilu = Remedy::with(Method::BiCgStab, PrecondSpec::ilu(0));
+        let least_squares = Remedy::with(Method::Lsmr, PrecondSpec::lu());
         let lsmr = Remedy::with(Method::Lsmr, PrecondSpec::column_norms());
         // It can always be set up.
         let diagonal = Remedy::with(Method::Gmres(30), PrecondSpec::jacobi());
-        fallbacks.extend([by_threshold(), ilu, lsmr, diagonal].map(|then| Fallback::new(HARD, then)));
+        let rungs = other.into_iter().chain([by_threshold(), ilu, least_squares, lsmr, diagonal]);
+        fallbacks.extend(rungs.map(|then| Fallback::new(HARD, then)));
         fallbacks
     }
 
@@ -323,9 +328,14 @@ const HARD: [Failure; 6] = [
     Failure::Slow,
 ];
 
-/// The rungs between the planned method and its last resorts: complete factors, then one by threshold; at the end the planned
+/// The complete factor for a matrix that is not definite: half of one if it is symmetric.
+fn complete_factor(facts: &Facts) -> PrecondSpec {
+    if facts.nearly_symmetric { PrecondSpec::ldlt() } else { PrecondSpec::lu() }
+}
+
+/// The rungs between the planned method and its last resorts: complete factors, then one by threshold, then least squares; at the end the planned
 /// method again, which is not left for being slow.
-fn ladder(method: Method, last: Vec<Fallback>) -> Vec<Fallback> {
+fn ladder(method: Method, factor: PrecondSpec, last: Vec<Fallback>) -> Vec<Fallback> {
     let (first, others): (Vec<_>, Vec<_>) =
         last.into_iter().partition(|fallback| !matches!(fallback.then, Remedy::Method { .. }));
     let mut rungs = first;
@@ -336,25 +346,29 @@ fn ladder(method: Method, last: Vec<Fallback>) -> Vec<Fallback> {
             Remedy::with(Method::Cg, PrecondSpec::cholesky()),
         ));
     }
-    let complete_lu = Fallback::new(HARD, Remedy::with(Method::Gmres(50), PrecondSpec::lu()));
-    let threshold = Fallback::new(HARD, by_threshold());
-    let again = Fallback::new(HARD, Remedy::on_first(method));
-    let lsmr = Fallback::new(HARD, Remedy::with(Method::Lsmr, PrecondSpec::column_norms()));
+    let hard = |then| Fallback::new(HARD, then);
+    let mut complete = vec![hard(Remedy::with(Method::Gmres(50), factor))];
+    if factor != PrecondSpec::lu() {
+        complete.push(hard(Remedy::with(Method::Gmres(50), PrecondSpec::lu())));
+    }
+    let threshold = hard(by_threshold());
+    let least_squares = [PrecondSpec::lu(), PrecondSpec::column_norms()]
+        .map(|preconditioner| hard(Remedy::with(Method::Lsmr, preconditioner)));
+    let again = hard(Remedy::on_first(method));
     if definite {
         // MINRES without a preconditioner is often fast enough on an indefinite matrix, and left if not.
         rungs.extend(others);
+        rungs.extend(complete);
+        rungs.push(threshold);
+        rungs.extend(least_squares);
         let minres = Remedy::with(Method::Minres, PrecondSpec::jacobi());
-        rungs.extend([
-            complete_lu,
-            threshold,
-            lsmr,
-            again,
-            Fallback::new([Failure::IndefiniteOperator], minres),
-        ]);
+        rungs.extend([again, Fallback::new([Failure::IndefiniteOperator], minres)]);
     } else {
-        rungs.extend([complete_lu, threshold]);
+        rungs.extend(complete);
+        rungs.push(threshold);
         rungs.extend(others);
-        rungs.extend([lsmr, again]);
+        rungs.extend(least_squares);
+        rungs.push(again);
     }
     rungs
 }

@@ -4,6 +4,7 @@ use super::build::{SetUp, System, without};
 use super::certify::{Certifier, Ended, Figures, TOO_SLOW, Verdict, is_zero};
 use super::patience::{Patience, Watcher};
 use super::prepared::Prepared;
+use super::range::left_null_vector;
 use super::workspace::Workspace;
 use crate::choice::{Method, Precision};
 use crate::engine::{AnyEngine, AnyWorkspace, Engine, Run, SolverSpace};
@@ -60,6 +61,8 @@ struct Stage<'w, S: SolverSpace, A: LinearOperator<S>> {
     ordering: Ordering,
     /// Seconds of one thread of the plan's machine, where they were predicted.
     predicted_seconds: Option<f64>,
+    /// What could not be set up, and is not tried again.
+    refused: Vec<PrecondSpec>,
 }
 
 impl<S: SolverSpace, A: LinearOperator<S>> Stage<'_, S, A> {
@@ -103,6 +106,7 @@ pub(super) fn solve<S: SolverSpace, A: LinearOperator<S>>(
         precision: prepared.plan.precision,
         ordering: prepared.plan.ordering,
         predicted_seconds: proposal.map(|proposal| 1e-9 * proposal.cost()),
+        refused: Vec::new(),
     };
     let mut rungs = Vec::new();
     let mut recovery = prepared.recovery.clone();
@@ -134,6 +138,8 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
     observer: &mut dyn Observer<f64>,
 ) -> Result<Outcome, SolveError> {
     let mut tried = Vec::new();
+    // A method for square systems then finds an x of any size, if it finds one; least squares find a small one.
+    let deficient = prepared.plan.facts.as_ref().is_some_and(|facts| facts.structural_rank < facts.rows);
     let (mut started, mut before) = (Instant::now(), prepared.seconds.analyze + prepared.seconds.factor);
     // What pricing the next method has found out.
     let findings = Rc::<RefCell<Findings>>::default();
@@ -143,7 +149,9 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
             false => Some(keep(certifier.space(), x, guess)?),
         };
         let iterations = certifier.iterations();
-        certifier.next_run();
+        let least_squares = stage.method == Method::Lsmr
+            && stage.engine.as_ref().is_some_and(|(_, summary)| summary.kind.is_complete());
+        certifier.next_run(if least_squares { LEAST_SQUARES_ON_COMPLETE } else { usize::MAX });
         let mut watcher = patience(prepared, stage, certifier, (&tried, &findings)).map(Watcher::new);
         let is_fallback = stage.other.is_some();
         let (engine, own) = stage.parts(&prepared.engine);
@@ -173,13 +181,20 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
         (started, before) = (Instant::now(), 0.0);
         let failure = Failure::of_method(ended.outcome, ended.what == TOO_SLOW);
         let over = certifier.iterations() >= prepared.options.max_iterations;
-        let Some(failure) = failure.filter(|_| !over) else { return Ok(certifier.classify(&ended)?) };
+        let failure =
+            failure.or((least_squares && ended.outcome == Outcome::MaxIterations).then_some(Failure::Slow));
+        let Some(failure) = failure.filter(|_| !over) else {
+            return conclude((prepared, &findings.borrow()), certifier, &ended, rungs);
+        };
         if certifier.relative_residual() <= NO_BETTER {
             return Ok(certifier.classify(&ended)?);
         }
         // What a complete factor or the least squares cannot improve, nothing can.
-        if kind.is_complete() || stage.method == Method::Lsmr {
-            let outcome = certifier.classify(&ended)?;
+        if kind.is_complete() && !deficient || stage.method == Method::Lsmr {
+            let outcome = match kind.is_complete() && stage.method == Method::Lsmr {
+                true => conclude((prepared, &findings.borrow()), certifier, &ended, rungs)?,
+                false => certifier.classify(&ended)?,
+            };
             if matches!(outcome, Outcome::AttainableAccuracy | Outcome::Singular) {
                 return Ok(outcome);
             }
@@ -187,12 +202,42 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
         let failed = format!("{} with {kind}: {}", stage.method, ended.what);
         let known = findings.borrow();
         if !enter_next((prepared, &known), certifier, stage, (failure, failed), &mut tried, recovery)? {
-            return Ok(certifier.classify(&ended)?);
+            return conclude((prepared, &known), certifier, &ended, rungs);
         }
         if let Some(rung) = rungs.last_mut() {
             rung.left = Some(ended.what.into());
         }
     }
+}
+
+/// The outcome where nothing more is tried. Where neither x nor its residual says why and a complete factor was among what ran, it is asked for a
+/// proof that there is no answer.
+fn conclude<S: SolverSpace, A: LinearOperator<S>>(
+    (prepared, findings): (&Prepared<A, S>, &Findings),
+    certifier: &mut Certifier<'_, S, A>,
+    ended: &Ended,
+    rungs: &[Rung],
+) -> Result<Outcome, SolveError> {
+    let outcome = certifier.classify(ended)?;
+    let certified =
+        [Outcome::Converged, Outcome::Interrupted, Outcome::AttainableAccuracy, Outcome::Singular];
+    let (space, a) = (certifier.space(), certifier.a());
+    let alone = space.total(&a.domain()) == space.len(&a.domain());
+    let complete = rungs.iter().find_map(|rung| match rung.preconditioner.construct() {
+        Construction::Direct(which) => Some(which),
+        _ => None,
+    });
+    let matrix = a.matrix().filter(|_| alone && !certified.contains(&outcome));
+    let (Some(matrix), Some(which)) = (matrix, complete) else { return Ok(outcome) };
+    let options = prepared.options.setup_options(&prepared.plan, Precision::F64);
+    let setup = SetupContext::new(options, space, a.domain(), Some(matrix), matrix, (prepared.method, 1.0));
+    let limit = Some(setup.limit_of_complete());
+    let Ok(symbolic) = findings.complete(which, matrix, limit) else { return Ok(outcome) };
+    let found = left_null_vector(space.host(), matrix, &symbolic, &certifier.residual()?)?;
+    Ok(match found.map(|found| certifier.proves_outside_of_range(found)).transpose()? {
+        Some(true) => Outcome::Singular,
+        _ => outcome,
+    })
 }
 
 /// Sets up the next method that the plan has for this failure, passing over those that cannot be set up; `false` if none is left.
@@ -206,6 +251,10 @@ fn enter_next<S: SolverSpace, A: LinearOperator<S>>(
 ) -> Result<bool, SolveError> {
     while let Some(next) = prepared.plan.next_method(failure, tried) {
         tried.push(next);
+        let preconditioner = next.preconditioner();
+        if preconditioner.is_some_and(|kind| stage.refused.contains(&kind)) {
+            continue;
+        }
         recovery.push(Recovery { failed, row: None, value: None, action: next.to_string() });
         match enter((prepared, findings), certifier.space(), certifier.a(), next, stage) {
             Ok(steps) => {
@@ -213,7 +262,10 @@ fn enter_next<S: SolverSpace, A: LinearOperator<S>>(
                 return Ok(true);
             }
             // A remedy is no reason to end a solve that has an answer, of whatever quality.
-            Err(SolveError::Setup(error)) => failed = format!("{next}: {error}"),
+            Err(SolveError::Setup(error)) => {
+                stage.refused.extend(preconditioner);
+                failed = format!("{next}: {error}");
+            }
             Err(other) => return Err(other),
         }
     }
@@ -289,6 +341,8 @@ fn work(method: Method, matrix: &Csr<f64>, summary: &SetupSummary) -> Work {
 
 /// A relative residual that no other method is likely to improve on.
 const NO_BETTER: f64 = 1e-13;
+/// With a complete factor, least squares take as many iterations as pivots were replaced and some more, or too many.
+const LEAST_SQUARES_ON_COMPLETE: usize = 1000;
 /// A complete factor needs a few iterations, and some more for each pivot that was replaced.
 const ITERATIONS_ON_COMPLETE: f64 = 100.0;
 /// What is tried after a method whose remainder is longer than this, where its price is not known.

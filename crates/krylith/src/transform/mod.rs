@@ -23,4 +23,4 @@ pub use matching::Matching;
 pub(crate) use matching::scaled;
 pub use ordering::{Ordering, order};
 pub use quality::OrderingQuality;
-pub(crate) use rank::structural_rank;
+pub(crate) use rank::{complete_matching, structural_rank};

@@ -10,16 +10,28 @@ const FREE: u32 = u32::MAX;
 
 /// The structural rank of a matrix, entries that are zero left out.
 pub(crate) fn structural_rank(a: &Csr<f64>) -> usize {
-    let n = a.nrows();
-    let mut search = Search {
-        a,
-        row_of: vec![FREE; a.ncols()],
-        tried_free: (0..n).map(|i| a.pattern().row_ptr()[i]).collect(),
-        seen: vec![false; n],
-        visited: Vec::new(),
-        stack: Vec::new(),
-    };
-    (0..n).filter(|&i| search.augment(i as u32)).count()
+    let mut search = Search::new(a);
+    (0..a.nrows()).filter(|&i| search.augment(i as u32)).count()
+}
+
+/// A column for each row of a square matrix, no two of them the same: as many entries that are not zero as possible, and the columns
+/// that are left, in order, for the rows that are left.
+pub(crate) fn complete_matching(a: &Csr<f64>) -> Vec<u32> {
+    let mut search = Search::new(a);
+    let mut column_of = vec![FREE; a.nrows()];
+    (0..a.nrows() as u32).for_each(|i| {
+        search.augment(i);
+    });
+    let mut left = Vec::new();
+    for (j, &row) in search.row_of.iter().enumerate() {
+        match row {
+            FREE => left.push(j as u32),
+            row => column_of[row as usize] = j as u32,
+        }
+    }
+    let rows = column_of.iter_mut().filter(|column| **column == FREE);
+    rows.zip(left).for_each(|(column, j)| *column = j);
+    column_of
 }
 
 struct Search<'a> {
@@ -36,7 +48,19 @@ struct Search<'a> {
     stack: Vec<(u32, usize)>,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(a: &'a Csr<f64>) -> Self {
+        let n = a.nrows();
+        Search {
+            a,
+            row_of: vec![FREE; a.ncols()],
+            tried_free: a.pattern().row_ptr()[..n].to_vec(),
+            seen: vec![false; n],
+            visited: Vec::new(),
+            stack: Vec::new(),
+        }
+    }
+
     /// Finds a column for one more row.
     fn augment(&mut self, row: u32) -> bool {
         let (pattern, values) = (self.a.pattern(), self.a.values());
@@ -130,6 +154,10 @@ mod tests {
                 Err(other) => panic!("{other}"),
             };
             prop_assert_eq!(structural_rank(&a), expected);
+            let columns = complete_matching(&a);
+            let entries = columns.iter().enumerate().filter(|(i, j)| a.get(*i, **j as usize) != 0.0);
+            prop_assert_eq!(entries.count(), expected);
+            prop_assert!(crate::matrix::Permutation::new(columns).is_ok());
         }
     }
 }

@@ -8,6 +8,7 @@
 //! References: Duff & Reid 1983, doi:10.1145/356044.356047, fronts along a tree; Ashcraft & Grimes 1989, doi:10.1145/76909.76910,
 //! merging. The limits of merging are those that CHOLMOD uses (Chen, Davis, Hager & Rajamanickam 2008, doi:10.1145/1391989.1391995).
 
+use super::DirectKind;
 use crate::error::SetupError;
 use crate::matrix::{Pattern, Permutation};
 use crate::transform::elimination::{NONE, column_counts, elimination_tree, postorder};
@@ -43,6 +44,8 @@ pub struct Cost {
     pub flops: f64,
     /// Numbers of Schur complements that wait at the same time.
     pub stack: u64,
+    /// Numbers of L D of the largest front, for LDLᵀ.
+    pub products: u64,
     /// Bytes of indices and scales.
     pub indices: u64,
 }
@@ -68,13 +71,18 @@ impl Front<'_> {
 }
 
 impl Supernodes {
-    /// Of a square pattern.
-    pub(super) fn find(pattern: &Pattern) -> Result<Self, SetupError> {
-        let graph = symmetrized(pattern)?;
-        let by_degree = order(&graph, Ordering::Amd).map_err(|error| match error {
-            OrderingError::Matrix(error) => SetupError::from(error),
-            other => crate::error::BackendError::Failed { what: other.to_string() }.into(),
-        })?;
+    /// Of a square pattern. Rows that are `partner`s of each other are eliminated together; none are if it is empty.
+    pub(super) fn find(pattern: &Pattern, partner: &[u32]) -> Result<Self, SetupError> {
+        let mut graph = symmetrized(pattern)?;
+        let by_degree = match partner {
+            [] => by_degree(&graph)?,
+            _ => {
+                let groups = Groups::new(partner);
+                let between = groups.graph(&graph);
+                graph = groups.expanded(&between);
+                groups.order(&by_degree(&between)?)?
+            }
+        };
         let tree = elimination_tree(&permuted(&graph, &by_degree));
         let old = postorder(&tree).into_iter().map(|k| by_degree.old()[k]).collect();
         let order = Permutation::new(old)?;
@@ -169,9 +177,10 @@ impl Supernodes {
         }
     }
 
-    /// What elimination takes, of both triangles or of one; without indices.
-    pub(super) fn cost(&self, symmetric: bool) -> Cost {
-        let (mut entries, mut flops, mut stack, mut most) = (0u64, 0.0, 0u64, 0u64);
+    /// What elimination takes; without indices.
+    pub(super) fn cost(&self, kind: DirectKind) -> Cost {
+        let symmetric = kind.is_symmetric();
+        let (mut entries, mut flops, mut stack, mut most, mut products) = (0u64, 0.0, 0u64, 0u64, 0u64);
         let mut waiting = vec![0u64; self.len()];
         for s in 0..self.len() {
             let front = self.front(s);
@@ -182,6 +191,8 @@ impl Supernodes {
             let (x, y) = (c as f64, r as f64);
             let both = 2.0 / 3.0 * x * x * x + 2.0 * x * x * y + 2.0 * x * y * y;
             flops += if symmetric { both / 2.0 } else { both };
+            // The second column of a pivot may be one that is not taken.
+            products = products.max((c + r).saturating_mul(c + 1));
             // Its own complement is made while those of its children are still there.
             let own = r.saturating_mul(r);
             most = most.max(stack.saturating_add(own));
@@ -191,7 +202,8 @@ impl Supernodes {
                 *waiting = waiting.saturating_add(own);
             }
         }
-        Cost { entries, flops, stack: most, indices: 0 }
+        let products = if kind == DirectKind::Ldlt { products } else { 0 };
+        Cost { entries, flops, stack: most, products, indices: 0 }
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -199,6 +211,78 @@ impl Supernodes {
             + 8 * (self.first.len() + self.row_ptr.len())
             + 4 * (self.rows.len() + self.places.len() + self.parent.len())
     }
+}
+
+/// An order for little fill.
+fn by_degree(graph: &Pattern) -> Result<Permutation, SetupError> {
+    order(graph, Ordering::Amd).map_err(|error| match error {
+        OrderingError::Matrix(error) => SetupError::from(error),
+        other => crate::error::BackendError::Failed { what: other.to_string() }.into(),
+    })
+}
+
+/// Rows that are eliminated together, as one vertex of a smaller graph.
+struct Groups {
+    /// The group of each row.
+    of: Vec<u32>,
+    /// The first row of each group and the last.
+    members: Vec<[u32; 2]>,
+}
+
+impl Groups {
+    fn new(partner: &[u32]) -> Self {
+        let (mut of, mut members) = (vec![0; partner.len()], Vec::new());
+        for (i, &other) in partner.iter().enumerate().filter(|(i, other)| *i <= **other as usize) {
+            (of[i], of[other as usize]) = (members.len() as u32, members.len() as u32);
+            members.push([i as u32, other]);
+        }
+        Groups { of, members }
+    }
+
+    fn rows(&self, group: usize) -> &[u32] {
+        let [first, last] = &self.members[group];
+        if first == last { std::slice::from_ref(first) } else { &self.members[group] }
+    }
+
+    /// Groups are neighbours where rows of them are.
+    fn graph(&self, graph: &Pattern) -> Pattern {
+        let neighbours = |group: usize| {
+            let of = |i: &u32| graph.row(*i as usize).iter().map(|&j| self.of[j as usize]);
+            self.rows(group).iter().flat_map(of).filter(move |&other| other as usize != group)
+        };
+        by_rows(self.members.len(), neighbours)
+    }
+
+    /// The graph of rows in which all rows of neighbouring groups are neighbours.
+    fn expanded(&self, between: &Pattern) -> Pattern {
+        let neighbours = |i: usize| {
+            let own = self.of[i] as usize;
+            let groups = between.row(own).iter().map(|&group| group as usize).chain([own]);
+            groups.flat_map(|group| self.rows(group)).copied().filter(move |&j| j as usize != i)
+        };
+        by_rows(self.of.len(), neighbours)
+    }
+
+    /// The order of rows of an order of groups.
+    fn order(&self, groups: &Permutation) -> Result<Permutation, SetupError> {
+        let rows = groups.old().iter().flat_map(|&group| self.rows(group as usize));
+        Ok(Permutation::new(rows.copied().collect())?)
+    }
+}
+
+/// The pattern of n rows with these columns.
+fn by_rows<I: Iterator<Item = u32>>(n: usize, columns: impl Fn(usize) -> I) -> Pattern {
+    let (mut row_ptr, mut col_idx) = (vec![0], Vec::new());
+    let mut row = Vec::new();
+    for i in 0..n {
+        row.clear();
+        row.extend(columns(i));
+        row.sort_unstable();
+        row.dedup();
+        col_idx.extend_from_slice(&row);
+        row_ptr.push(col_idx.len());
+    }
+    Pattern::trusted(n, n, row_ptr, col_idx)
 }
 
 /// A group of consecutive columns while supernodes are merged.
@@ -260,27 +344,40 @@ mod tests {
     #[test]
     fn a_path_by_hand() {
         assert_eq!(merged(&[1, 2, 3, NONE], &[2, 2, 2, 1]), [0, 4]);
-        let found = Supernodes::find(&from_entries(2, &[(0, 1)])).unwrap();
+        let found = Supernodes::find(&from_entries(2, &[(0, 1)]), &[]).unwrap();
         assert_eq!((found.len(), found.front(0).size()), (1, 2));
-        let cost = found.cost(false);
+        let cost = found.cost(DirectKind::Lu);
         assert_eq!((cost.entries, cost.stack), (4, 0));
     }
 
     #[test]
     fn merging_costs_little() {
         let a = "poisson2d:40".parse::<Problem>().unwrap().generate().unwrap();
-        let found = Supernodes::find(a.pattern()).unwrap();
+        let found = Supernodes::find(a.pattern(), &[]).unwrap();
         let p = &found.order;
         let exact: u64 = column_counts(&permuted(&symmetrized(a.pattern()).unwrap(), p)).iter().sum();
         // A front stores the square of its own columns.
-        assert!(found.cost(true).entries < 2 * exact, "{} {exact}", found.cost(true).entries);
+        assert!(
+            found.cost(DirectKind::Cholesky).entries < 2 * exact,
+            "{} {exact}",
+            found.cost(DirectKind::Cholesky).entries
+        );
         assert!(found.len() < a.nrows() / 3);
     }
 
     proptest! {
         #[test]
-        fn fronts_hold_what_is_added_to_them(a in patterns(30)) {
-            let found = Supernodes::find(&a).unwrap();
+        fn fronts_hold_what_is_added_to_them(a in patterns(30), pairs: bool) {
+            let n = a.nrows() as u32;
+            let partner: Vec<u32> = (0..n).map(|i| if (i ^ 1) < n { i ^ 1 } else { i }).collect();
+            let found = Supernodes::find(&a, if pairs { &partner } else { &[] }).unwrap();
+            if pairs {
+                let (of, place) = (found.of_columns(), found.order.new_positions());
+                for (i, &other) in partner.iter().enumerate() {
+                    let (own, other) = (place[i] as usize, place[other as usize] as usize);
+                    prop_assert!(own.abs_diff(other) <= 1 && of[own] == of[other]);
+                }
+            }
             prop_assert_eq!(found.of_columns().len(), a.nrows());
             for s in 0..found.len() {
                 let front = found.front(s);

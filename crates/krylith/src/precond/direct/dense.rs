@@ -5,6 +5,7 @@
 //! one: the bits are the same on every processor. References: Goto & van de Geijn 2008, doi:10.1145/1356052.1356053.
 #![allow(unsafe_code)]
 
+use super::SmallPivots;
 use crate::scalar::Scalar;
 use crate::simd::{Lanes, Simd, dispatch};
 
@@ -13,7 +14,7 @@ const TILE: (usize, usize) = (8, 6);
 /// Rows of A, and columns of A, that are copied at a time.
 const PIECE: (usize, usize) = (96, 256);
 /// Columns that are eliminated one by one before the rest is updated.
-const PANEL: usize = 24;
+pub(super) const PANEL: usize = 24;
 /// Products of fewer columns of A than this are not worth copies.
 const SHORT: usize = 4;
 
@@ -197,13 +198,24 @@ unsafe fn tile_with<L: Lanes>(a: &[f64], b: &[f64], sums: &mut [f64; TILE.0 * TI
     }
 }
 
+impl SmallPivots {
+    /// Replaces a pivot that is too small; whether it was. One that is not a number stays what it is: the answer shows it.
+    pub(super) fn replace(self, pivot: &mut f64) -> bool {
+        let small = pivot.abs() < self.bound;
+        if small {
+            *pivot = self.replacement.copysign(*pivot);
+        }
+        small
+    }
+}
+
 /// L U of the first columns of a front of `m` rows, with exchanges among its first `columns` rows: `exchanges[j]` is the row that
-/// came to row j. Pivots smaller than `least` become `least`, with their sign; how many did.
+/// came to row j. How many pivots were replaced.
 pub(super) fn eliminate_lu(
     panel: &mut [f64],
     m: usize,
     columns: usize,
-    least: f64,
+    small: SmallPivots,
     exchanges: &mut [u32],
     copies: &mut Copies,
 ) -> usize {
@@ -223,11 +235,7 @@ pub(super) fn eliminate_lu(
                 (0..columns).for_each(|k| panel.swap(j + k * m, row + k * m));
             }
             let pivot = &mut panel[j + j * m];
-            // A pivot that is not a number stays what it is: the answer shows it.
-            if pivot.abs() < least {
-                *pivot = least.copysign(*pivot);
-                replaced += 1;
-            }
+            replaced += usize::from(small.replace(pivot));
             let inverse = 1.0 / *pivot;
             let (left, right) = panel.split_at_mut((j + 1) * m);
             let column = &mut left[j * m + j + 1..];
@@ -271,12 +279,15 @@ pub(super) fn solve_lower(
     (stride, columns): (usize, usize),
     copies: &mut Copies,
 ) {
+    if columns == 0 {
+        return;
+    }
     for begin in (0..n).step_by(PANEL) {
         let size = PANEL.min(n - begin);
         let end = begin + size;
         let part = Block::new(&l.at[begin + begin * l.stride..], l.stride);
         solve_unit_lower(part, size, &mut b[begin..], stride, columns);
-        if end < n && columns > 0 {
+        if end < n {
             let done = copies.take_rows(b, (begin, size), stride, columns);
             let below = Block::new(&l.at[end + begin * l.stride..], l.stride);
             copies.subtract_product(
@@ -321,15 +332,16 @@ pub(super) fn eliminate_cholesky(
             break;
         }
         let below = Block::new(&left[begin * m + end..], m);
-        subtract_lower((m - end, columns - end, end - begin), below, &mut right[end..], m, copies);
+        let shape = (m - end, columns - end, end - begin);
+        subtract_lower(shape, (below, below), &mut right[end..], m, copies);
     }
     Ok(())
 }
 
-/// The lower triangle of C −= A Aᵀ, of its first n columns, in strips of columns.
+/// The lower triangle of C −= A Bᵀ, of its first n columns, in strips of columns.
 pub(super) fn subtract_lower(
     (m, n, k): (usize, usize, usize),
-    a: Block<'_>,
+    (a, b): (Block<'_>, Block<'_>),
     c: &mut [f64],
     stride: usize,
     copies: &mut Copies,
@@ -337,11 +349,10 @@ pub(super) fn subtract_lower(
     const STRIP: usize = 48;
     for left in (0..n).step_by(STRIP) {
         let width = STRIP.min(n - left);
-        let rows = Block::new(&a.at[left..], a.stride);
         copies.subtract_product(
             (m - left, width, k),
-            rows,
-            rows.transposed(),
+            Block::new(&a.at[left..], a.stride),
+            Block::new(&b.at[left..], b.stride).transposed(),
             &mut c[left + left * stride..],
             stride,
         );
@@ -382,13 +393,15 @@ mod tests {
         }
     }
 
+    const NEVER: SmallPivots = SmallPivots { bound: 0.0, replacement: 0.0 };
+
     /// P F = L U on the columns that are eliminated.
     #[test]
     fn lu_multiplies_back() {
         for (m, columns) in [(1, 1), (5, 3), (40, 40), (70, 61), (130, 100)] {
             let f = numbers(m * columns, 7);
             let (mut lu, mut exchanges) = (f.clone(), vec![0; columns]);
-            let replaced = eliminate_lu(&mut lu, m, columns, 1e-30, &mut exchanges, &mut Copies::default());
+            let replaced = eliminate_lu(&mut lu, m, columns, NEVER, &mut exchanges, &mut Copies::default());
             assert_eq!(replaced, 0);
             let mut pf = f;
             for (j, &row) in exchanges.iter().enumerate() {
@@ -407,8 +420,9 @@ mod tests {
     #[test]
     fn tiny_pivots_are_replaced_and_counted() {
         let (mut f, mut exchanges) = (vec![0.0, 0.0, 1.0, 0.0], vec![0; 2]);
-        let replaced = eliminate_lu(&mut f, 2, 2, 1e-8, &mut exchanges, &mut Copies::default());
-        assert_eq!((replaced, f[0], f[3]), (2, 1e-8, 1e-8));
+        let small = SmallPivots { bound: 1e-8, replacement: 1e-7 };
+        let replaced = eliminate_lu(&mut f, 2, 2, small, &mut exchanges, &mut Copies::default());
+        assert_eq!((replaced, f[0], f[3]), (2, 1e-7, 1e-7));
     }
 
     #[test]

@@ -2,16 +2,17 @@
 //!
 //! * `cholesky`: L Lᵀ of D A D, with D the inverse roots of the diagonal of a symmetric positive definite A;
 //! * `lu`: L U of P R A Q C Pᵀ, with columns permuted (Q) and rows and columns scaled (R, C) so that magnitude 1 stands on the diagonal and nothing is
-//!   larger ([`Matching`]), and with P for little fill.
+//!   larger ([`Matching`](crate::transform::Matching)), and with P for little fill;
+//! * `ldlt`: L D Lᵀ of P S A S Pᵀ for a symmetric A that is not definite, D with blocks of one or two rows: half the numbers and operations of `lu`.
 //!
-//! Both are multifrontal: supernodes of a symmetric graph, that of A or of A + Aᵀ, are eliminated in dense fronts, children before
+//! All are multifrontal: supernodes of a symmetric graph, that of A or of A + Aᵀ, are eliminated in dense fronts, children before
 //! parents, each adding its Schur complement to the front of its parent. Rows are exchanged for larger pivots within a supernode
-//! only, so the storage is known before anything is computed. A pivot of LU below √ε (of a matrix whose largest entry is 1) becomes √ε: then M
+//! only, so the storage is known before anything is computed. A pivot of LU or LDLᵀ below √ε (of a matrix whose largest entry is 1) becomes √ε: then M
 //! differs from A by a matrix of that size and of low rank, which the method around it corrects, GMRES in as many iterations as there are
 //! such pivots and a few more. An exactly singular A has a factor too. Cholesky ends at a pivot that is not positive.
 //!
 //! Where the diagonal is good enough as it is (no entry below 10⁻³ after the scaling of the matching), columns stay: a permutation would cost a
-//! symmetric pattern, and fill.
+//! symmetric pattern, and fill. `scaling` has the details, `indefinite` the pivots of LDLᵀ.
 //!
 //! Cost: `Cost`, exact for the arithmetic on fronts and for the storage: the factor, complements that wait for their parents during
 //! elimination, and indices. One thread, the same bits on every processor.
@@ -21,7 +22,9 @@
 
 mod analysis;
 mod dense;
+mod indefinite;
 mod numeric;
+mod scaling;
 
 pub use analysis::Cost;
 
@@ -30,22 +33,51 @@ use crate::error::{BackendError, SetupError};
 use crate::matrix::{Csr, Pattern, Permutation};
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use crate::space::{Threads, require_same};
-use crate::transform::{Matching, MatchingError, scaled};
+use crate::transform::scaled;
 use analysis::Supernodes;
 use numeric::Numbers;
+use scaling::Scaling;
 use std::sync::Arc;
-
-/// Diagonal entries of the scaled matrix from here on need no exchange of columns.
-const GOOD_DIAGONAL: f64 = 1e-3;
 
 /// Which factor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DirectKind {
     /// L Lᵀ.
     Cholesky,
+    /// L D Lᵀ.
+    Ldlt,
     /// L U.
     Lu,
 }
+
+impl DirectKind {
+    /// Whether one triangle is all there is.
+    pub fn is_symmetric(self) -> bool {
+        self != DirectKind::Lu
+    }
+}
+
+/// Which pivots of LU and LDLᵀ are too small, and what becomes of them; for a matrix that is scaled to a largest entry of 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SmallPivots {
+    /// Those below this.
+    pub bound: f64,
+    /// What they become, with their sign.
+    pub replacement: f64,
+}
+
+impl SmallPivots {
+    /// √ε: M is as close to A as M⁻¹ can be applied accurately.
+    pub const DEFAULT: Self = SmallPivots { bound: ROOT_EPSILON, replacement: ROOT_EPSILON };
+    /// A singular A has a factor that is well conditioned: A M⁻¹ differs from the identity by a matrix of as low a rank as there are such pivots, which
+    /// least squares need few iterations for, and the part of b outside of the range of A does not grow in M⁻¹ b.
+    pub const FOR_LEAST_SQUARES: Self = SmallPivots { bound: ROOT_EPSILON, replacement: 1.0 };
+    /// M⁻¹ enlarges null vectors of A, but no others.
+    pub const FOR_NULL_VECTORS: Self =
+        SmallPivots { bound: 64.0 * f64::EPSILON, replacement: 64.0 * f64::EPSILON };
+}
+
+const ROOT_EPSILON: f64 = 1.0 / (1u64 << 26) as f64;
 
 /// The recipe of a complete factor.
 #[derive(Debug, Clone, Copy)]
@@ -109,7 +141,7 @@ impl DirectSymbolic {
     /// Room for the factor.
     pub(crate) fn allocate(self: &Arc<Self>) -> Result<DirectFactor, SetupError> {
         let Analysis { nodes, cost, .. } = &self.analysis;
-        let numbers = Numbers::allocate(nodes, cost, self.kind == DirectKind::Cholesky)?;
+        let numbers = Numbers::allocate(nodes, cost, self.kind)?;
         Ok(DirectFactor { symbolic: Arc::clone(self), numbers })
     }
 
@@ -122,7 +154,8 @@ impl DirectSymbolic {
 impl Cost {
     /// Bytes of the factor, of what waits while it is computed, and of indices and scales.
     pub fn bytes(&self) -> u64 {
-        self.entries.saturating_add(self.stack).saturating_mul(8).saturating_add(self.indices)
+        let numbers = self.entries.saturating_add(self.stack).saturating_add(self.products);
+        numbers.saturating_mul(8).saturating_add(self.indices)
     }
 
     fn require_within(&self, max_bytes: Option<u64>) -> Result<(), SetupError> {
@@ -135,33 +168,7 @@ impl Cost {
 
 /// Numbers of a complete Cholesky factor.
 pub(crate) fn predicted_entries(pattern: &Pattern) -> Option<u64> {
-    Supernodes::find(pattern).ok().map(|nodes| nodes.cost(true).entries)
-}
-
-/// The columns, and the scales of rows and columns of A.
-fn scaling(kind: DirectKind, a: &Csr<f64>) -> Result<(Permutation, Vec<f64>, Vec<f64>), SetupError> {
-    let identity = Permutation::identity(a.nrows())?;
-    if kind == DirectKind::Cholesky {
-        let mut scale = Vec::with_capacity(a.nrows());
-        for row in 0..a.nrows() {
-            let value = a.get(row, row);
-            if value.is_nan() || value <= 0.0 {
-                return Err(SetupError::BadPivot { row, value });
-            }
-            scale.push(1.0 / value.sqrt());
-        }
-        return Ok((identity, scale.clone(), scale));
-    }
-    let Matching { columns, row_scale, column_scale } =
-        Matching::find(a.view()).map_err(|error| match error {
-            MatchingError::Matrix(error) => SetupError::from(error),
-            MatchingError::StructurallySingular { row, .. }
-            | MatchingError::ScaleOutOfRange { row }
-            | MatchingError::NotFinite { row, .. } => SetupError::BadPivot { row, value: 0.0 },
-        })?;
-    let good = |i: usize| scaled(a.get(i, i), row_scale[i], column_scale[i]).abs() >= GOOD_DIAGONAL;
-    let columns = if (0..a.nrows()).all(good) { identity } else { columns };
-    Ok((columns, row_scale, column_scale))
+    Supernodes::find(pattern, &[]).ok().map(|nodes| nodes.cost(DirectKind::Cholesky).entries)
 }
 
 /// The pattern with its columns permuted.
@@ -189,13 +196,12 @@ impl Direct {
         if u32::try_from(a.nnz()).is_err() {
             return Err(BackendError::Unsupported { what: "a complete factor of 2³² entries or more" }.into());
         }
-        let (columns, row_scale, column_scale) = scaling(self.kind, a)?;
-        let nodes = Supernodes::find(&column_permuted(a.pattern(), &columns))?;
-        let symmetric = self.kind == DirectKind::Cholesky;
-        let mut cost = nodes.cost(symmetric);
-        cost.indices = index_bytes(&nodes, a.pattern(), symmetric) as u64;
+        let Scaling { columns, row_scale, column_scale, partner } = Scaling::find(self.kind, a)?;
+        let nodes = Supernodes::find(&column_permuted(a.pattern(), &columns), &partner)?;
+        let mut cost = nodes.cost(self.kind);
+        cost.indices = index_bytes(&nodes, a.pattern(), self.kind) as u64;
         cost.require_within(self.max_bytes)?;
-        let scatter = Scatter::new(a.pattern(), &columns, &nodes, symmetric);
+        let scatter = Scatter::new(a.pattern(), &columns, &nodes, self.kind.is_symmetric());
         let analysis = Analysis { nodes, columns, row_scale, column_scale, scatter, cost };
         Ok(Arc::new(DirectSymbolic { kind: self.kind, pattern: Arc::clone(a.pattern()), analysis }))
     }
@@ -241,10 +247,10 @@ impl Scatter {
 }
 
 /// Bytes of everything that is not a number of the factor: supernodes, where each entry of A goes, scales, columns, exchanges.
-fn index_bytes(nodes: &Supernodes, pattern: &Pattern, symmetric: bool) -> usize {
+fn index_bytes(nodes: &Supernodes, pattern: &Pattern, kind: DirectKind) -> usize {
     let n = pattern.nrows();
-    let entries = if symmetric { (pattern.nnz() + n) / 2 } else { pattern.nnz() };
-    let exchanges = if symmetric { 0 } else { 4 * n };
+    let entries = if kind.is_symmetric() { (pattern.nnz() + n) / 2 } else { pattern.nnz() };
+    let exchanges = if kind == DirectKind::Cholesky { 0 } else { 4 * n };
     nodes.bytes() + 16 * entries + 16 * (nodes.len() + 1) + 24 * n + exchanges
 }
 
@@ -262,6 +268,11 @@ impl DirectFactor {
     /// Pivots that were replaced because they were too small.
     pub fn replaced_pivots(&self) -> usize {
         self.numbers.replaced
+    }
+
+    /// What the next factorization does about pivots that are too small.
+    pub fn set_small_pivots(&mut self, small: SmallPivots) {
+        self.numbers.small = small;
     }
 
     /// What the factorization took.
@@ -322,9 +333,8 @@ impl LinearOperator<Threads<f64>> for DirectFactor {
         y: &mut Vec<f64>,
         z: &mut Vec<f64>,
     ) -> Result<(), BackendError> {
+        self.check(x, y)?;
         let Analysis { nodes, columns, row_scale, column_scale, .. } = &self.symbolic.analysis;
-        require_same("x and the factor", &x.len(), &self.domain())?;
-        require_same("y and the factor", &y.len(), &self.domain())?;
         z.clear();
         z.extend(nodes.order.old().iter().map(|&i| x[i as usize] * row_scale[i as usize]));
         self.numbers.solve(nodes, z);
@@ -333,6 +343,35 @@ impl LinearOperator<Threads<f64>> for DirectFactor {
             y[j] = z[k] * column_scale[j];
         }
         Ok(())
+    }
+
+    fn apply_transpose(
+        &self,
+        _: &Threads<f64>,
+        x: &Vec<f64>,
+        y: &mut Vec<f64>,
+        z: &mut Vec<f64>,
+    ) -> Result<(), BackendError> {
+        self.check(x, y)?;
+        let Analysis { nodes, columns, row_scale, column_scale, .. } = &self.symbolic.analysis;
+        z.clear();
+        z.extend(nodes.order.old().iter().map(|&position| {
+            let j = columns.old()[position as usize] as usize;
+            x[j] * column_scale[j]
+        }));
+        self.numbers.solve_transposed(nodes, z);
+        for (k, &i) in nodes.order.old().iter().enumerate() {
+            y[i as usize] = z[k] * row_scale[i as usize];
+        }
+        Ok(())
+    }
+}
+
+impl DirectFactor {
+    fn check(&self, x: &[f64], y: &[f64]) -> Result<(), BackendError> {
+        let n = self.symbolic.pattern.nrows();
+        require_same("x and the factor", &x.len(), &n)?;
+        require_same("y and the factor", &y.len(), &n)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Complete factors: `cholesky`, `lu`. See [`precond::direct`](crate::precond::direct).
+//! Complete factors: `cholesky`, `ldlt`, `lu`. See [`precond::direct`](crate::precond::direct).
 
 use super::{Construction, PrecondInfo, PrecondSpec, Suits, no_proposals, nothing_weaker, unknown_entries};
 use crate::precond::direct::{DirectKind, predicted_entries};
@@ -17,6 +17,22 @@ pub(super) static CHOLESKY: PrecondInfo = PrecondInfo {
     predicted_entries: |_, pattern| predicted_entries(pattern),
     propose: no_proposals,
     construct: |_| Construction::Direct(DirectKind::Cholesky),
+};
+
+pub(super) static LDLT: PrecondInfo = PrecondInfo {
+    name: "ldlt",
+    aliases: &["ldl"],
+    parameters: &[],
+    level_in_name: false,
+    description: "complete LDLᵀ of a symmetric matrix that is not definite: half of what lu takes",
+    matrices: Suits::Symmetric,
+    symmetric: true,
+    can_shift: false,
+    examples: &["ldlt"],
+    weaker: nothing_weaker,
+    predicted_entries: unknown_entries,
+    propose: no_proposals,
+    construct: |_| Construction::Direct(DirectKind::Ldlt),
 };
 
 pub(super) static LU: PrecondInfo = PrecondInfo {
@@ -39,6 +55,11 @@ impl PrecondSpec {
     /// Complete Cholesky.
     pub const fn cholesky() -> Self {
         Self::plain(&CHOLESKY)
+    }
+
+    /// Complete LDLᵀ.
+    pub const fn ldlt() -> Self {
+        Self::plain(&LDLT)
     }
 
     /// Complete LU.

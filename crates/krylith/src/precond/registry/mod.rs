@@ -50,6 +50,7 @@ static ALL: &[&PrecondInfo] = &[
     &threshold::ILUT_FILL,
     &threshold::ILUTP_FILL,
     &direct::CHOLESKY,
+    &direct::LDLT,
     &direct::LU,
     &blocks::BJACOBI,
     &blocks::BIC0,
@@ -127,6 +128,8 @@ impl PrecondInfo {
 pub enum Suits {
     /// Any square matrix.
     Any,
+    /// Symmetric ones.
+    Symmetric,
     /// Symmetric positive definite ones.
     PositiveDefinite,
 }
@@ -136,6 +139,7 @@ impl Suits {
     pub fn name(self) -> &'static str {
         match self {
             Suits::Any => "any",
+            Suits::Symmetric => "symmetric",
             Suits::PositiveDefinite => "symmetric positive definite",
         }
     }
