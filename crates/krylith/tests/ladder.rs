@@ -34,9 +34,23 @@ fn rhs(n: usize) -> Vec<f64> {
     (0..n).map(|i| ((i * 7919 % 1009) as f64 - 504.0) / 504.0).collect()
 }
 
+/// Too large for an analysis before anything else.
+const LARGE: usize = 220;
+
+#[test]
+fn a_complete_factor_comes_first_where_it_is_cheap() {
+    let a = plate(90);
+    let report = Solver::new().solve(&a, &rhs(a.nrows())).unwrap().report;
+    report.require_converged().unwrap();
+    let because =
+        "cg with cholesky: most rows are not diagonally dominant, and a complete factor is predicted";
+    assert!(report.choice.starts_with(because), "{}", report.choice);
+    assert_eq!((report.rungs.len(), report.iterations), (1, 1));
+}
+
 #[test]
 fn a_slow_method_is_left_for_a_complete_factor() {
-    let a = plate(90);
+    let a = plate(LARGE);
     let b = rhs(a.nrows());
     let report = Solver::new().solve(&a, &b).unwrap().report;
     assert_eq!(report.outcome, Outcome::Converged);
@@ -44,6 +58,8 @@ fn a_slow_method_is_left_for_a_complete_factor() {
     let step = report.recovery.last().unwrap();
     assert!(step.failed.starts_with("cg with ic(1): what is left is predicted to take longer"), "{step:?}");
     // A preconditioner asked for by name is not left.
+    let a = plate(90);
+    let b = rhs(a.nrows());
     let report = Solver::new().preconditioner(PrecondSpec::ic(0)).solve(&a, &b).unwrap().report;
     assert_eq!(report.preconditioner, "ic0");
     let report = Solver::new().method(Method::Cg).solve(&a, &b).unwrap().report;
@@ -120,7 +136,7 @@ fn singular_systems_by_lsmr() {
 /// The report has every method that ran, and its last one can be repeated without the others.
 #[test]
 fn rungs_are_recorded_and_the_last_is_replayed() {
-    let a = plate(90);
+    let a = plate(LARGE);
     let b = rhs(a.nrows());
     let report = Solver::new().solve(&a, &b).unwrap().report;
     assert!(report.rungs.len() > 1, "{:?}", report.rungs);

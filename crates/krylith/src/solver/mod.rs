@@ -11,15 +11,17 @@
 //! [`Solver`] has the choices; [`Solver::prepare`] keeps analysis, factor and workspace for many right-hand sides or for
 //! matrices whose values change.
 //!
-//! `auto` follows this rule. A matrix with symmetric values (up to rounding), a symmetric pattern and a positive diagonal gets CG. One
-//! with zero or tiny diagonal entries, or a small one with most rows not diagonally dominant, gets GMRES(50) with a complete LU where that is
-//! predicted to cost no more than 60 iterations. Every other matrix gets BiCGStab. The preconditioner of CG and BiCGStab is IC(0) or ILU(0) for matrices
+//! `auto` follows this rule. A matrix with symmetric values (up to rounding), a symmetric pattern and a positive diagonal gets CG; with a complete
+//! Cholesky factor if most of its rows are not diagonally dominant, it has 20,000 to 600,000 entries, and the factor is predicted to cost no more than 100
+//! iterations. A matrix that is not definite gets GMRES(50) with a complete LDLᵀ or LU where it has zero or tiny diagonal entries and
+//! that is predicted to cost no more than 1000 iterations, or where it has up to 250,000 entries, most rows are not dominant, and that costs no more than 60.
+//! Every other matrix gets BiCGStab. The preconditioner of CG and BiCGStab is IC(0) or ILU(0) for matrices
 //! of fewer than 20,000 entries; for others that which is predicted to cost the least, of modified and plain factors with levels
 //! of fill, in `f64` and in `f32` ([`plan::Proposal`](crate::plan::Proposal)).
 //!
 //! A method that `auto` chose is left when it fails, or when the rest of it is predicted to cost twice as much as what follows: from CG to
-//! a complete Cholesky factor, or to MINRES if A is indefinite; then to GMRES(50) with a complete LU; then to an incomplete LU by threshold with
-//! columns exchanged; then to LSMR, which needs no factor and gives the least squares of a singular system; then to the first choice again. Each goes on from the best x so far. What a complete factor cannot
+//! a complete Cholesky factor, or to MINRES if A is indefinite; then to GMRES(50) with a complete LDLᵀ and LU; then to an incomplete LU by threshold with
+//! columns exchanged; then to LSMR, which gives the least squares of a singular system; then to the first choice again. Each goes on from the best x so far. What a complete factor cannot
 //! improve is final. Costs are predicted from counts ([`plan::Machine`](crate::plan::Machine)), and no clock decides, so a plan is
 //! the same on any number of threads. A method or preconditioner that the caller chose is not left for being slow. A fallback lasts for one solve: the next
 //! right-hand side begins with the prepared method again.
