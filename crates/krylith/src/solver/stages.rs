@@ -169,9 +169,17 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
         let kind = stage.engine.as_ref().map_or(prepared.summary.kind, |(_, summary)| summary.kind);
         if deficient && kind.is_complete() && ended.outcome != Outcome::Converged {
             // Its small residual is that of a large null vector.
-            match start {
-                Some(start) => certifier.space().copy(start, x)?,
-                None => certifier.space().fill(0.0, x)?,
+            let space = certifier.space();
+            let better = match start {
+                Some(start) => {
+                    certifier.measure(start)?;
+                    certifier.residual_norm() <= certifier.rhs_norm()
+                }
+                None => false,
+            };
+            match start.filter(|_| better) {
+                Some(start) => space.copy(start, x)?,
+                None => space.fill(0.0, x)?,
             }
             certifier.measure(x)?;
         }
