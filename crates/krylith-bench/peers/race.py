@@ -104,7 +104,7 @@ def race(name, a, b, rtol):
 
 
 def within(seconds, name, a, b, rtol):
-    """Runs a contestant in a child; its result, or that there is none."""
+    """Run a contestant in a child process; return its result, or why it has none."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
