@@ -243,9 +243,7 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
             return ended(Outcome::Converged, "met");
         }
         match finish.status {
-            Status::Stopped(StopReason::ResidualMet)
-                if self.left > 0 && self.iterations < self.max_iterations =>
-            {
+            Status::Stopped(StopReason::ResidualMet) if self.left > 0 && self.iterations < self.end => {
                 self.replacements += 1;
                 self.left -= 1;
                 Ok(Verdict::Replace)

@@ -149,8 +149,10 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
             false => Some(keep(certifier.space(), x, guess)?),
         };
         let iterations = certifier.iterations();
-        let least_squares = stage.method == Method::Lsmr
-            && stage.engine.as_ref().is_some_and(|(_, summary)| summary.kind.is_complete());
+        let kind = stage.engine.as_ref().map_or(prepared.summary.kind, |(_, summary)| summary.kind);
+        let least_squares = stage.method == Method::Lsmr && kind.is_complete();
+        // With a complete factor of such a matrix, a small residual may be that of a large null vector.
+        let trusted = !(deficient && kind.is_complete());
         certifier.next_run(if least_squares { LEAST_SQUARES_ON_COMPLETE } else { usize::MAX });
         let mut watcher = patience(prepared, stage, certifier, (&tried, &findings)).map(Watcher::new);
         let is_fallback = stage.other.is_some();
@@ -163,25 +165,8 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
             }
             other => other?,
         };
-        if ended.outcome != Outcome::Converged && take_best((engine, own), x, start, certifier)? {
+        if ended.outcome != Outcome::Converged && take_best((engine, own), x, (start, trusted), certifier)? {
             ended = Ended { outcome: Outcome::Converged, what: "met" };
-        }
-        let kind = stage.engine.as_ref().map_or(prepared.summary.kind, |(_, summary)| summary.kind);
-        if deficient && kind.is_complete() && ended.outcome != Outcome::Converged {
-            // Its small residual is that of a large null vector.
-            let space = certifier.space();
-            let better = match start {
-                Some(start) => {
-                    certifier.measure(start)?;
-                    certifier.residual_norm() <= certifier.rhs_norm()
-                }
-                None => false,
-            };
-            match start.filter(|_| better) {
-                Some(start) => space.copy(start, x)?,
-                None => space.fill(0.0, x)?,
-            }
-            certifier.measure(x)?;
         }
         rungs.push(Rung {
             method: stage.method,
@@ -207,7 +192,7 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
         }
         // What a complete factor or the least squares cannot improve, nothing can.
         if kind.is_complete() && !deficient || stage.method == Method::Lsmr {
-            let outcome = match kind.is_complete() && stage.method == Method::Lsmr {
+            let outcome = match least_squares {
                 true => conclude((prepared, &findings.borrow()), certifier, &ended, rungs)?,
                 false => certifier.classify(&ended)?,
             };
@@ -480,23 +465,24 @@ fn iterate<S: SolverSpace, A: LinearOperator<S>>(
 }
 
 /// Leaves in `x` that one of the last iterate, the one kept, the start and 0 which has the least residual, measured last. Whether
-/// it meets the tolerance.
+/// it meets the tolerance. The first two count only if they are `trusted` or meet it.
 fn take_best<S: SolverSpace, A: LinearOperator<S>>(
     (engine, workspace): (&AnyEngine<S>, &AnyWorkspace<S, A>),
     x: &mut S::Vector,
-    start: Option<&S::Vector>,
+    (start, trusted): (Option<&S::Vector>, bool),
     certifier: &mut Certifier<'_, S, A>,
 ) -> Result<bool, SolveError> {
     let space = certifier.space();
     let comparable = |norm: f64| if norm.is_nan() { f64::INFINITY } else { norm };
-    let mut least = comparable(certifier.residual_norm());
-    let (mut measured, mut met) = (true, false);
+    let mut least = if trusted { comparable(certifier.residual_norm()) } else { f64::INFINITY };
+    let (mut measured, mut met) = (trusted, false);
     let mut kept = space.zeros(&space.layout(x))?;
     let found = engine.restore_kept(workspace, space, &mut kept)?;
     round_as_returned(space, &mut kept, certifier.scale())?;
-    for candidate in found.then_some(&kept).into_iter().chain(start) {
+    let candidates = found.then_some((&kept, trusted)).into_iter().chain(start.map(|start| (start, true)));
+    for (candidate, counts) in candidates {
         let meets = certifier.measure(candidate)?;
-        measured = comparable(certifier.residual_norm()) < least;
+        measured = (counts || meets) && comparable(certifier.residual_norm()) < least;
         if measured {
             least = certifier.residual_norm();
             space.copy(candidate, x)?;
