@@ -39,6 +39,15 @@ pub struct ResidualBounds<R> {
     pub precise: bool,
 }
 
+/// The sizes of Aᵀr for some r.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct NormalResidual<R> {
+    /// ‖Aᵀr‖₂ / ‖|A|ᵀ|r|‖₂, which does not depend on the scales of rows.
+    pub ratio: R,
+    /// A bound of the norm of the numbers |aⱼᵀr| / ‖aⱼ‖₂ of all columns aⱼ, so that |rᵀA x|² is at most the square of this times Σ ‖aⱼ‖₂² xⱼ² for every x.
+    pub cosines: R,
+}
+
 /// y = A x, for vectors of the space `S`.
 pub trait LinearOperator<S: Space> {
     /// What one application needs to write besides y: halo buffers, narrower vectors, nothing.
@@ -91,8 +100,12 @@ pub trait LinearOperator<S: Space> {
         Ok(ResidualNorms { norm, largest, certain: None })
     }
 
-    /// ‖Aᵀr‖ / ‖|A|ᵀ|r|‖, where the operator knows its entries: near zero only if no x has a residual much smaller than r.
-    fn normal_residual(&self, _space: &S, _r: &S::Vector) -> Result<Option<S::Real>, BackendError> {
+    /// The sizes of Aᵀr, where the operator knows its entries: near zero only if a residual much smaller than r needs a large x.
+    fn normal_residual(
+        &self,
+        _space: &S,
+        _r: &S::Vector,
+    ) -> Result<Option<NormalResidual<S::Real>>, BackendError> {
         Ok(None)
     }
 
@@ -262,7 +275,11 @@ impl<S: Space, O: LinearOperator<S>> LinearOperator<S> for &O {
         (**self).residual(space, vectors, precise, r, scratch)
     }
 
-    fn normal_residual(&self, space: &S, r: &S::Vector) -> Result<Option<S::Real>, BackendError> {
+    fn normal_residual(
+        &self,
+        space: &S,
+        r: &S::Vector,
+    ) -> Result<Option<NormalResidual<S::Real>>, BackendError> {
         (**self).normal_residual(space, r)
     }
 

@@ -21,8 +21,8 @@ pub enum Outcome {
     MaxIterations,
     /// The answer is at the limit of the arithmetic: its backward error is that of rounding, but the tolerance asks for more.
     AttainableAccuracy,
-    /// A is singular, or nearly so, and b is not in its range: x nearly minimises ‖b − A x‖₂, because ‖Aᵀr‖ is at most 10⁻⁸ of
-    /// what its terms add up to; or x has grown until its backward error is that of rounding, with a residual that is not small.
+    /// A is singular, or nearly so, and b is not in its range: a vector y with Aᵀy ≈ 0 and yᵀb ≠ 0 proves that every x within the
+    /// tolerance would be so large that rounding its entries alone changes A x by more.
     Singular,
     /// The residual has grown beyond 1/ε times the least one, or the iteration came to numbers that are not finite.
     Diverged,

@@ -19,7 +19,7 @@
 use super::spmv::part_of_rows;
 use super::{Csr, CsrRef};
 use crate::disjoint::DisjointSlice;
-use crate::operator::{ResidualBounds, ResidualNorms};
+use crate::operator::{NormalResidual, ResidualBounds, ResidualNorms};
 use crate::space::{CHUNK, Threads};
 use std::ops::Range;
 
@@ -213,25 +213,45 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
     (sum, (a - (sum - part)) + (b - part))
 }
 
-/// ‖Aᵀr‖₂ / ‖|A|ᵀ|r|‖₂, which does not depend on the scales of rows; 0 where Aᵀr has no terms. Entry after entry on one thread:
-/// only for solves that failed.
-pub(super) fn normal_residual(a: CsrRef<'_, f64>, r: &[f64]) -> f64 {
-    let mut products = vec![(0.0, 0.0); a.ncols()];
+/// What a column adds to Aᵀr.
+#[derive(Clone, Copy, Default)]
+struct Column {
+    /// (Aᵀr)ⱼ
+    sum: f64,
+    /// (|A|ᵀ|r|)ⱼ
+    size: f64,
+    /// Σᵢ aᵢⱼ²
+    square: f64,
+    entries: f64,
+}
+
+/// The sizes of Aᵀr; zero where it has no terms. Entry after entry on one thread: only for solves that failed.
+pub(super) fn normal_residual(a: CsrRef<'_, f64>, r: &[f64]) -> NormalResidual<f64> {
+    let mut columns = vec![Column::default(); a.ncols()];
     for (i, &r) in r.iter().enumerate() {
-        let (columns, values) = a.row(i);
-        for (&j, &v) in columns.iter().zip(values) {
-            let (sum, size) = &mut products[j as usize];
-            *sum += v * r;
-            *size += (v * r).abs();
+        let (indices, values) = a.row(i);
+        for (&j, &v) in indices.iter().zip(values) {
+            let column = &mut columns[j as usize];
+            column.sum += v * r;
+            column.size += (v * r).abs();
+            column.square += v * v;
+            column.entries += 1.0;
         }
     }
-    let largest = products.iter().fold(0.0, |largest, &(_, size)| larger(largest, size));
+    let largest = columns.iter().fold(0.0, |largest, column| larger(largest, column.size));
     if largest == 0.0 {
-        return 0.0;
+        return NormalResidual { ratio: 0.0, cosines: 0.0 };
     }
     let square = |v: f64| (v / largest) * (v / largest);
-    let (sums, sizes) = products.iter().fold((0.0, 0.0), |(s, t), &(v, w)| (s + square(v), t + square(w)));
-    (sums / sizes).sqrt()
+    let (sums, sizes) = columns.iter().fold((0.0, 0.0), |(s, t), c| (s + square(c.sum), t + square(c.size)));
+    // A square that is out of range says nothing.
+    let cosine = |c: &Column| match (f64::MIN_POSITIVE..=f64::MAX).contains(&c.square) {
+        true => (c.sum.abs() + c.entries * f64::EPSILON * c.size) / c.square.sqrt(),
+        false => f64::INFINITY,
+    };
+    let terms = columns.iter().filter(|column| column.size > 0.0);
+    let cosines = terms.fold(0.0, |sum, column| sum + cosine(column) * cosine(column)).sqrt();
+    NormalResidual { ratio: (sums / sizes).sqrt(), cosines }
 }
 
 #[cfg(test)]
@@ -282,7 +302,12 @@ mod tests {
     fn a_left_null_vector_has_no_normal_residual() {
         // [1 −1; −1 1] with r = (1, 1)
         let a = Csr::from_triplets(2, 2, &[0, 0, 1, 1], &[0, 1, 0, 1], &[1.0, -1.0, -1.0, 1.0]).unwrap();
-        assert_eq!(normal_residual(a.view(), &[1.0, 1.0]), 0.0);
-        assert_eq!(normal_residual(a.view(), &[1.0, -1.0]), 1.0);
+        let null = normal_residual(a.view(), &[1.0, 1.0]);
+        assert_eq!(null.ratio, 0.0);
+        assert!(null.cosines <= 8.0 * f64::EPSILON);
+        // Aᵀr = (2, −2), |A|ᵀ|r| = (2, 2), columns of length √2
+        let other = normal_residual(a.view(), &[1.0, -1.0]);
+        assert_eq!(other.ratio, 1.0);
+        assert!((other.cosines - 2.0).abs() <= 8.0 * f64::EPSILON);
     }
 }

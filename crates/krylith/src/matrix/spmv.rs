@@ -11,7 +11,7 @@ use super::residual::{normal_residual, residual};
 use super::{Csr, CsrRef};
 use crate::disjoint::DisjointSlice;
 use crate::error::BackendError;
-use crate::operator::{LinearOperator, ResidualNorms};
+use crate::operator::{LinearOperator, NormalResidual, ResidualNorms};
 use crate::scalar::Scalar;
 use crate::simd::{Lanes, dispatch};
 use crate::space::{CHUNK, LANES, Space, Threads, combine_lanes, require_same};
@@ -204,7 +204,11 @@ operator! { f64,
         Ok(residual(space, self, (x, b), precise, r))
     }
 
-    fn normal_residual(&self, _: &Threads<f64>, r: &Vec<f64>) -> Result<Option<f64>, BackendError> {
+    fn normal_residual(
+        &self,
+        _: &Threads<f64>,
+        r: &Vec<f64>,
+    ) -> Result<Option<NormalResidual<f64>>, BackendError> {
         require_same("r and the rows of A", &r.len(), &self.nrows())?;
         Ok(Some(normal_residual(self.view(), r)))
     }

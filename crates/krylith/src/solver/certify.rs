@@ -29,10 +29,10 @@ use std::ops::ControlFlow;
 const REPLACEMENTS: usize = 3;
 /// A recurrence below this part of ‖b‖ is stopped, whatever the tolerance: no x in `f64` has such a residual but by chance.
 const FLOOR: f64 = f64::EPSILON / 16.0;
-/// ‖Aᵀr‖ up to this part of ‖|A|ᵀ|r|‖ says that r cannot be made smaller.
-const SINGULAR: f64 = 1e-8;
-/// A backward error at rounding level with a relative residual above this: x has grown without bound.
+/// A backward error at rounding level with a relative residual above this is that of an x that has grown without bound.
 const LARGE_RESIDUAL: f64 = 1e-3;
+/// ‖Aᵀr‖ up to this part of ‖|A|ᵀ|r|‖ makes r a candidate for a left null vector.
+const LOOKS_SINGULAR: f64 = 1e-6;
 /// What is said where what follows is predicted to be faster.
 pub(super) const TOO_SLOW: &str = "what is left is predicted to take longer than what follows";
 /// What is said where replacements have not helped.
@@ -173,13 +173,18 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         self.rhs_norm = self.space.norm(&self.v.b)?;
         self.largest_rhs = self.space.extremes(&self.v.b)?.largest;
         self.measure(x)?;
-        self.normal_residual = self.a.normal_residual(self.space, &self.v.r)?;
+        self.normal_residual = self.a.normal_residual(self.space, &self.v.r)?.map(|normal| normal.ratio);
         Ok(())
     }
 
     /// b, multiplied by the scale.
     pub(super) fn b(&self) -> &S::Vector {
         &self.v.b
+    }
+
+    /// Unknowns of all processes together.
+    pub(super) fn unknowns(&self) -> usize {
+        self.unknowns
     }
 
     /// The power of two that b and x are multiplied by.
@@ -318,7 +323,7 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
     }
 
     /// No larger than max(rtol ‖b‖, atol), whatever the rounding of ‖b‖.
-    fn certain_tolerance(&self) -> f64 {
+    pub(super) fn certain_tolerance(&self) -> f64 {
         let relative = self.tolerance.rtol * self.rhs_norm * (1.0 - 2.0 * norm_roundoff(self.unknowns));
         f64::max(relative, self.tolerance.atol)
     }
@@ -331,83 +336,30 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
             return Ok(outcome);
         }
         let small = self.relative_residual() <= LARGE_RESIDUAL;
-        let backward_error = self.backward_error();
         // While iterations are left to be had, only an error that cannot be smaller is at the limit.
-        let terms = if outcome == Outcome::MaxIterations { 1 } else { self.unknowns.clamp(4, 1000) };
-        let at_limit = backward_error.is_some_and(|error| error <= terms as f64 * f64::EPSILON);
-        if small && (at_limit || backward_error.is_none() && ended.what == DRIFTED) {
+        let at_limit = match outcome {
+            Outcome::MaxIterations => self.backward_error().is_some_and(|error| error <= f64::EPSILON),
+            _ => self.is_at_limit(),
+        };
+        if small && (at_limit || self.backward_error().is_none() && ended.what == DRIFTED) {
             return Ok(Outcome::AttainableAccuracy);
         }
-        let Some(ratio) = self.a.normal_residual(self.space, &self.v.r)? else { return Ok(outcome) };
+        Ok(if self.has_no_answer()? { Outcome::Singular } else { outcome })
+    }
+
+    /// The residual that was computed last.
+    pub(super) fn residual(&self) -> &S::Vector {
+        &self.v.r
+    }
+
+    /// Whether the residual looks like a left null vector, without being a proof.
+    pub(super) fn looks_singular(&self) -> bool {
+        self.normal_residual.is_some_and(|ratio| ratio <= LOOKS_SINGULAR)
+    }
+
+    /// Keeps ‖Aᵀy‖ / ‖|A|ᵀ|y|‖ of what says why the solve failed.
+    pub(super) fn keep_normal_residual(&mut self, ratio: f64) {
         self.normal_residual = Some(ratio);
-        if self.has_numbers_for_zero_rows()? {
-            // What is left of r besides them is rounding, and its ratio says nothing.
-            self.normal_residual = Some(0.0);
-            return Ok(Outcome::Singular);
-        }
-        Ok(match at_limit || ratio <= SINGULAR || self.has_part_outside_of_range()? {
-            true => Outcome::Singular,
-            false => outcome,
-        })
-    }
-
-    /// Whether b has numbers where A has rows of zeros, and they alone are beyond the tolerance: then there is no answer.
-    fn has_numbers_for_zero_rows(&self) -> Result<bool, BackendError> {
-        let Some(matrix) = self.a.matrix() else { return Ok(false) };
-        let empty = |i: &usize| matrix.row(*i).1.iter().all(|&v| v == 0.0);
-        let mut rows = (0..matrix.nrows()).filter(empty).peekable();
-        let mut square = 0.0;
-        if rows.peek().is_some() {
-            let mut b = vec![0.0; matrix.nrows()];
-            self.space.download(&self.v.b, &mut b)?;
-            square = rows.map(|i| b[i] * b[i]).sum::<f64>();
-        }
-        // What one process has is beyond the tolerance for all.
-        let certain = square.sqrt() * (1.0 - norm_roundoff(self.unknowns)) > self.certain_tolerance();
-        Ok(self.space.first(certain.then_some((0, 0.0)))?.is_some())
-    }
-
-    /// Whether Aᵀ1 = 0 to rounding, as for a pure Neumann problem, and b has a mean: then no residual is smaller than |1ᵀb| / √n.
-    fn has_part_outside_of_range(&mut self) -> Result<bool, BackendError> {
-        let mut ones = self.space.zeros(&self.space.layout(&self.v.b))?;
-        self.space.fill(1.0, &mut ones)?;
-        let Some(ratio) = self.a.normal_residual(self.space, &ones)? else { return Ok(false) };
-        let mut sums = [0.0; 2];
-        self.space.dots(&[(&ones, &self.v.b), (&ones, &ones)], &mut sums)?;
-        let [sum, n] = sums;
-        // Σ |bᵢ| ≤ √n ‖b‖.
-        let certain = sum.abs() - n * f64::EPSILON * n.sqrt() * self.rhs_norm;
-        let outside = ratio <= 8.0 * f64::EPSILON && certain > n.sqrt() * self.certain_tolerance();
-        if outside {
-            self.normal_residual = Some(ratio);
-        }
-        Ok(outside)
-    }
-
-    /// The residual that was computed last, in this process's memory.
-    pub(super) fn residual(&self) -> Result<Vec<f64>, BackendError> {
-        let mut r = vec![0.0; self.space.len(&self.space.layout(&self.v.r))];
-        self.space.download(&self.v.r, &mut r)?;
-        Ok(r)
-    }
-
-    /// Whether y, with ‖Aᵀy‖ / ‖|A|ᵀ|y|‖ zero to rounding, proves that no x has a residual within the tolerance.
-    pub(super) fn proves_outside_of_range(
-        &mut self,
-        (y, ratio): (Vec<f64>, f64),
-    ) -> Result<bool, BackendError> {
-        let mut b = vec![0.0; y.len()];
-        self.space.download(&self.v.b, &mut b)?;
-        let (mut product, mut size, mut square) = (0.0, 0.0, 0.0);
-        for (y, b) in y.iter().zip(&b) {
-            (product, size, square) = (product + y * b, size + (y * b).abs(), square + y * y);
-        }
-        let certain = f64::abs(product) - y.len() as f64 * f64::EPSILON * size;
-        let outside = certain > 2.0 * square.sqrt() * self.certain_tolerance();
-        if outside {
-            self.normal_residual = Some(ratio);
-        }
-        Ok(outside)
     }
 
     pub(super) fn iterations(&self) -> usize {
@@ -448,6 +400,18 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
     fn backward_error(&self) -> Option<f64> {
         let scale = self.norms.certain?.row_sum * self.largest_x + self.largest_rhs;
         Some(if scale > 0.0 { self.norms.largest / scale } else { self.norms.largest })
+    }
+
+    /// Whether the backward error of the x that was measured last is that of rounding.
+    pub(super) fn is_at_limit(&self) -> bool {
+        let terms = self.unknowns.clamp(4, 1000) as f64;
+        self.backward_error().is_some_and(|error| error <= terms * f64::EPSILON)
+    }
+
+    /// Whether the x that was measured last is so large that rounding hides what is left of its residual, which is not small.
+    pub(super) fn is_lost(&self) -> bool {
+        let rounding = self.backward_error().is_some_and(|error| error <= 4.0 * f64::EPSILON);
+        rounding && self.relative_residual() > LARGE_RESIDUAL
     }
 
     /// What the report says of the x that was measured last.

@@ -41,6 +41,7 @@ mod plan;
 mod prepared;
 mod range;
 mod reorder;
+mod rounding;
 mod stages;
 mod threads;
 mod workspace;

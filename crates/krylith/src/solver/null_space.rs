@@ -93,7 +93,7 @@ impl<S: SolverSpace> NullSpaces<S> {
         }
         let mut left = Vec::new();
         for z in &candidates {
-            if a.normal_residual(space, z)?.is_some_and(|ratio| ratio <= ZERO) {
+            if a.normal_residual(space, z)?.is_some_and(|normal| normal.ratio <= ZERO) {
                 left.push(z);
             }
         }

@@ -4,7 +4,6 @@ use super::build::{SetUp, System, without};
 use super::certify::{Certifier, Ended, Figures, TOO_SLOW, Verdict, is_zero};
 use super::patience::{Patience, Watcher};
 use super::prepared::Prepared;
-use super::range::left_null_vector;
 use super::workspace::Workspace;
 use crate::choice::{Method, Precision};
 use crate::engine::{AnyEngine, AnyWorkspace, Engine, Run, SolverSpace};
@@ -18,7 +17,7 @@ use crate::precond::PrecondSpec;
 use crate::precond::registry::Construction;
 use crate::report::{Outcome, Recovery, Rung};
 use crate::setup::{Findings, SetupContext, SetupRecorder, SetupSummary, Storing};
-use crate::stop::StoppingCriterion;
+use crate::stop::{IterationLimit, Residual, StoppingCriterion};
 use crate::transform::Ordering;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -165,7 +164,10 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
             }
             other => other?,
         };
-        if ended.outcome != Outcome::Converged && take_best((engine, own), x, (start, trusted), certifier)? {
+        if ended.outcome != Outcome::Converged
+            && (take_best((engine, &*own), x, (start, trusted), certifier)?
+                || polish((engine, own), x, certifier, kind.is_complete())?)
+        {
             ended = Ended { outcome: Outcome::Converged, what: "met" };
         }
         rungs.push(Rung {
@@ -211,8 +213,8 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
     }
 }
 
-/// The outcome where nothing more is tried. Where neither x nor its residual says why and a complete factor was among what ran, it is asked for a
-/// proof that there is no answer.
+/// The outcome where nothing more is tried. Where neither x nor its residual says why, a complete factor is asked for a proof that there is no answer: those
+/// that ran, or one that costs no more than what was spent where the residual looks like a left null vector.
 fn conclude<S: SolverSpace, A: LinearOperator<S>>(
     (prepared, findings): (&Prepared<A, S>, &Findings),
     certifier: &mut Certifier<'_, S, A>,
@@ -224,21 +226,30 @@ fn conclude<S: SolverSpace, A: LinearOperator<S>>(
         [Outcome::Converged, Outcome::Interrupted, Outcome::AttainableAccuracy, Outcome::Singular];
     let (space, a) = (certifier.space(), certifier.a());
     let alone = space.total(&a.domain()) == space.len(&a.domain());
-    let complete = rungs.iter().find_map(|rung| match rung.preconditioner.construct() {
-        Construction::Direct(which) => Some(which),
-        _ => None,
-    });
-    let matrix = a.matrix().filter(|_| alone && !certified.contains(&outcome));
-    let (Some(matrix), Some(which)) = (matrix, complete) else { return Ok(outcome) };
+    let Some(matrix) = a.matrix().filter(|_| alone && !certified.contains(&outcome)) else {
+        return Ok(outcome);
+    };
     let options = prepared.options.setup_options(&prepared.plan, Precision::F64);
     let setup = SetupContext::new(options, space, a.domain(), Some(matrix), matrix, (prepared.method, 1.0));
-    let limit = Some(setup.limit_of_complete());
-    let Ok(symbolic) = findings.complete(which, matrix, limit) else { return Ok(outcome) };
-    let found = left_null_vector(space.host(), matrix, &symbolic, &certifier.residual()?)?;
-    Ok(match found.map(|found| certifier.proves_outside_of_range(found)).transpose()? {
-        Some(true) => Outcome::Singular,
-        _ => outcome,
-    })
+    let mut kinds: Vec<_> =
+        rungs.iter().map(|rung| rung.preconditioner).filter(|p| p.is_complete()).collect();
+    let ran = !kinds.is_empty();
+    kinds.dedup();
+    kinds.extend((!ran && certifier.looks_singular()).then(PrecondSpec::lu));
+    let machine = &*prepared.options.machine;
+    let iteration = machine.iteration(&work(prepared.method, matrix, &prepared.summary));
+    let spent = certifier.iterations() as f64 * iteration;
+    for kind in kinds {
+        let Construction::Direct(which) = kind.construct() else { continue };
+        let Ok(symbolic) = findings.complete(which, matrix, Some(setup.limit_of_complete())) else {
+            continue;
+        };
+        let affordable = ran || machine.direct(matrix, symbolic.cost()) <= spent;
+        if affordable && certifier.finds_no_answer(matrix, &symbolic)? {
+            return Ok(Outcome::Singular);
+        }
+    }
+    Ok(outcome)
 }
 
 /// Sets up the next method that the plan has for this failure, passing over those that cannot be set up; `false` if none is left.
@@ -348,6 +359,12 @@ const LEAST_SQUARES_ON_COMPLETE: usize = 1000;
 const ITERATIONS_ON_COMPLETE: f64 = 100.0;
 /// What is tried after a method whose remainder is longer than this, where its price is not known.
 const ITERATIONS_BEFORE_OTHERS: f64 = 2000.0;
+
+/// Corrections of an x that is near its limit, at most.
+const CORRECTIONS: usize = 4;
+/// To what part of a residual a correction reduces it.
+const ROUGHLY: f64 = 1e-4;
+const ITERATIONS_OF_CORRECTION: usize = 20;
 
 /// A copy of the guess, for a solve that may have to go back to it.
 fn keep<'g, S: SolverSpace>(
@@ -465,7 +482,7 @@ fn iterate<S: SolverSpace, A: LinearOperator<S>>(
 }
 
 /// Leaves in `x` that one of the last iterate, the one kept, the start and 0 which has the least residual, measured last. Whether
-/// it meets the tolerance. The first two count only if they are `trusted` or meet it.
+/// it meets the tolerance. The first two count only if they are `trusted` or meet it, and an x that is lost does not count: nothing is improved from there.
 fn take_best<S: SolverSpace, A: LinearOperator<S>>(
     (engine, workspace): (&AnyEngine<S>, &AnyWorkspace<S, A>),
     x: &mut S::Vector,
@@ -474,15 +491,16 @@ fn take_best<S: SolverSpace, A: LinearOperator<S>>(
 ) -> Result<bool, SolveError> {
     let space = certifier.space();
     let comparable = |norm: f64| if norm.is_nan() { f64::INFINITY } else { norm };
-    let mut least = if trusted { comparable(certifier.residual_norm()) } else { f64::INFINITY };
-    let (mut measured, mut met) = (trusted, false);
+    let mut measured = trusted && !certifier.is_lost();
+    let mut least = if measured { comparable(certifier.residual_norm()) } else { f64::INFINITY };
+    let mut met = false;
     let mut kept = space.zeros(&space.layout(x))?;
     let found = engine.restore_kept(workspace, space, &mut kept)?;
     round_as_returned(space, &mut kept, certifier.scale())?;
     let candidates = found.then_some((&kept, trusted)).into_iter().chain(start.map(|start| (start, true)));
     for (candidate, counts) in candidates {
         let meets = certifier.measure(candidate)?;
-        measured = (counts || meets) && comparable(certifier.residual_norm()) < least;
+        measured = (counts && !certifier.is_lost() || meets) && comparable(certifier.residual_norm()) < least;
         if measured {
             least = certifier.residual_norm();
             space.copy(candidate, x)?;
@@ -495,6 +513,39 @@ fn take_best<S: SolverSpace, A: LinearOperator<S>>(
     }
     // The report is about the x that is returned.
     if measured { Ok(met) } else { Ok(certifier.measure(x)?) }
+}
+
+/// Refines an x whose residual is a few tolerances and consists of rounding: corrections for a residual in twice the digits where the factor is
+/// complete, then numbers nearby. Whether it meets the tolerance then.
+fn polish<S: SolverSpace, A: LinearOperator<S>>(
+    (engine, workspace): (&AnyEngine<S>, &mut AnyWorkspace<S, A>),
+    x: &mut S::Vector,
+    certifier: &mut Certifier<'_, S, A>,
+    complete: bool,
+) -> Result<bool, SolveError> {
+    let (space, a) = (certifier.space(), certifier.a());
+    let corrections = if complete && certifier.is_near_rounding() { CORRECTIONS } else { 0 };
+    for _ in 0..corrections {
+        let layout = space.layout(x);
+        let (mut r, mut d) = (space.zeros(&layout)?, space.zeros(&layout)?);
+        space.copy(certifier.residual(), &mut r)?;
+        engine.begin(workspace, space, a, (&r, &d), false)?;
+        let mut stop = (Residual { rtol: ROUGHLY, atol: 0.0 }, IterationLimit(ITERATIONS_OF_CORRECTION));
+        let run = Run { start: Start::Fresh, space, a, b: &r, x: &mut d, stop: &mut stop, observer: &mut () };
+        engine.run(workspace, run)?;
+        space.axpby(1.0, x, 1.0, &mut d)?;
+        let before = certifier.residual_norm();
+        if certifier.measure(&d)? {
+            space.copy(&d, x)?;
+            return Ok(true);
+        }
+        if certifier.residual_norm() >= before {
+            certifier.measure(x)?;
+            break;
+        }
+        space.copy(&d, x)?;
+    }
+    Ok(certifier.meets_by_rounding(x)?)
 }
 
 /// What is judged is what the caller gets: multiplied back, numbers beyond the ends of the range are rounded.
