@@ -8,11 +8,12 @@ use crate::Failure;
 use crate::fit::fit;
 use clap::Args;
 use krylith::gallery::{Problem, random_vector};
-use krylith::plan::{REFERENCE, Rates};
+use krylith::plan::{Facts, REFERENCE, Rates};
 use krylith::precond::direct::{Direct, DirectKind};
 use krylith::solver::{Layout, Precision};
 use krylith::{Csr, Method, PrecondSpec, Solver};
 use std::path::PathBuf;
+use std::time::Instant;
 
 #[derive(Args)]
 pub struct Options {
@@ -29,7 +30,7 @@ pub struct Options {
 
 /// Storages: on a grid, in blocks, in slices, by rows.
 const STORAGES: usize = 4;
-/// Figures of a storage: product, sweep, sweep in `f32`; then a copy and a set-up.
+/// Figures of a storage: product, sweep, sweep in `f32`; then a copy and a set-up, and behind those of all storages an elimination.
 const PER_ITERATION: usize = 3;
 /// The place of what numbers of vectors cost, and behind it product and sweep with constant coefficients.
 const VECTOR: usize = PER_ITERATION * STORAGES;
@@ -55,6 +56,8 @@ const TRIALS: &[Trial] = &[
     Trial { storage: 2, layout: Layout::Slices, problem: "fem2d:400", members: &["ic0", "ic(1)", "ic(2)"] },
     Trial { storage: 3, layout: Layout::Rows, problem: "fem2d:400", members: &["ic0", "ic(1)"] },
     Trial { storage: 3, layout: Layout::Rows, problem: "jump3d:60", members: &["ic0", "ic(1)"] },
+    Trial { storage: 3, layout: Layout::Rows, problem: "elasticity3d:22", members: &["ic0"] },
+    Trial { storage: 2, layout: Layout::Slices, problem: "elasticity3d:22", members: &["ic0"] },
     Trial { storage: 3, layout: Layout::Rows, problem: "circuit:350", members: &["ic0", "ic(1)", "ic(2)"] },
 ];
 
@@ -106,7 +109,9 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     machine.vector = round(per_iteration[VECTOR]);
     (machine.constant_product, machine.constant_sweep) =
         (round(per_iteration[VECTOR + 1]), round(per_iteration[VECTOR + 2]));
-    [machine.analysis, machine.analysis_row, machine.flop, machine.factor] = direct.map(round);
+    [machine.analysis, machine.analysis_row, machine.matching, machine.flop, machine.factor] =
+        direct.map(round);
+    (machine.eliminate, machine.facts) = (round(per_set_up[2 * STORAGES]), round(facts(options)?));
     let text = serde_json::to_string_pretty(&machine)? + "\n";
     match &options.output {
         Some(path) => std::fs::write(path, text)?,
@@ -124,7 +129,9 @@ struct Seen {
     operations: (f64, f64),
     /// Entries of the factor that are swept by a solve.
     swept: f64,
-    /// Entries of the factor with both triangles, times the search for fill.
+    /// Entries of the factor with both triangles.
+    filled: f64,
+    /// The same, times the search for fill.
     made: f64,
     narrow: bool,
     without_product: bool,
@@ -150,8 +157,11 @@ impl Seen {
     }
 
     fn set_up_terms(&self, storage: usize, a: &Csr<f64>) -> Vec<f64> {
-        let mut terms = vec![0.0; 2 * STORAGES];
+        let mut terms = vec![0.0; 2 * STORAGES + 1];
         (terms[2 * storage], terms[2 * storage + 1]) = (a.nnz() as f64, self.made);
+        if storage >= 2 {
+            terms[2 * STORAGES] = self.filled * self.filled / a.nrows() as f64;
+        }
         terms
     }
 }
@@ -202,6 +212,7 @@ fn measure(
         set_up,
         operations: krylith::plan::operations(method),
         swept,
+        filled: made,
         made: made * growth.max(1.0),
         narrow: precision != Precision::F64 && kind.info().can_shift,
         without_product: report.layout.contains("Eisenstat"),
@@ -209,8 +220,24 @@ fn measure(
     }))
 }
 
-/// Analysis per entry and per row, a flop, a number of the factor.
-fn direct(options: &Options) -> Result<[f64; 4], Failure> {
+/// The facts per entry.
+fn facts(options: &Options) -> Result<f64, Failure> {
+    let mut all = Equations::default();
+    for trial in TRIALS {
+        let a = trial.problem.parse::<Problem>()?.generate()?;
+        let mut least = f64::INFINITY;
+        for _ in 0..options.rounds {
+            let started = Instant::now();
+            std::hint::black_box(Facts::of_matrix(&a));
+            least = least.min(1e9 * started.elapsed().as_secs_f64());
+        }
+        all.add(vec![a.nnz() as f64], least);
+    }
+    Ok(all.solve()[0])
+}
+
+/// Analysis per entry and per row, a matching per entry, a flop, a number of the factor.
+fn direct(options: &Options) -> Result<[f64; 5], Failure> {
     let (mut analyses, mut factors) = (Equations::default(), Equations::default());
     for (problem, member) in DIRECT {
         let a = problem.parse::<Problem>()?.generate()?;
@@ -229,11 +256,12 @@ fn direct(options: &Options) -> Result<[f64; 4], Failure> {
         eprintln!(
             "{problem} {member}: analysis {analyze:.0} ns, factor {factor:.0} ns, {flops:.2e} flops, {entries} entries"
         );
-        analyses.add(vec![a.nnz() as f64, a.nrows() as f64], analyze);
+        let matched = if kind == DirectKind::Cholesky { 0.0 } else { a.nnz() as f64 };
+        analyses.add(vec![a.nnz() as f64, a.nrows() as f64, matched], analyze);
         factors.add(vec![flops, entries as f64], factor);
     }
     let (analyses, factors) = (analyses.solve(), factors.solve());
-    Ok([analyses[0], analyses[1], factors[0], factors[1]])
+    Ok([analyses[0], analyses[1], analyses[2], factors[0], factors[1]])
 }
 
 /// Terms and what they add up to.

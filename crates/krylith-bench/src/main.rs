@@ -7,6 +7,7 @@ mod bars;
 mod blocks;
 mod calibrate;
 mod catalogue;
+mod choice;
 mod compare;
 mod fit;
 mod grids;
@@ -46,6 +47,8 @@ enum Study {
     Blocks(blocks::Options),
     /// The figures of this machine, for `krylith solve --machine`
     Calibrate(calibrate::Options),
+    /// `auto` beside the members that an expert would try, on problems of the gallery
+    Choice(choice::Options),
     /// Every matrix of a folder with a CATALOGUE.tsv in which there is a structured grid
     Grids(grids::Options),
     /// What handing an operation to the threads costs
@@ -101,6 +104,7 @@ fn main() -> ExitCode {
         Study::Catalogue(options) => catalogue::run(&options),
         Study::Blocks(options) => blocks::run(&options),
         Study::Calibrate(options) => calibrate::run(&options),
+        Study::Choice(options) => choice::run(&options),
         Study::Grids(options) => grids::run(&options),
         Study::Handover(options) => handover::run(&options),
         Study::Outcomes(options) => outcomes::run(&options),

@@ -2,8 +2,8 @@
 //! has cost.
 //!
 //! Default options, one thread, a random right-hand side. Predictions are those of the plan's machine, seconds those of the machine that
-//! runs: the least of some rounds. Set-ups and iterations below a microsecond per call of the clock say nothing; only those of matrices from 20,000
-//! entries on, for which plans have proposals, are counted. A factor of f means that the prediction is between 1/f and f times the truth.
+//! runs: the least of some rounds. Set-ups are counted where the plan has a prediction, and its factor needed no shift; iterations where there are proposals, which
+//! is from 20,000 entries on. A factor of f means that the prediction is between 1/f and f times the truth.
 
 use crate::Failure;
 use crate::catalogue::parse;
@@ -22,6 +22,9 @@ pub struct Options {
     /// Rounds; the least seconds count
     #[arg(long, default_value_t = 3)]
     rounds: usize,
+    /// Print every set-up
+    #[arg(long)]
+    list: bool,
     /// Draw predictions against truths here, as SVG or PNG
     #[arg(long)]
     plot: Option<PathBuf>,
@@ -57,7 +60,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     for entry in entries.iter().filter(|entry| entry.n >= 100) {
         let a = io::read_matrix(options.folder.join(&entry.file))?;
         if a.nrows() == a.ncols() {
-            pairs.add(&solve(options, &a)?);
+            pairs.add(options, &entry.file, &solve(options, &a)?);
         }
     }
     let series = [("bytes", &pairs.bytes), ("set-up", &pairs.set_ups), ("iteration", &pairs.iterations)];
@@ -90,7 +93,7 @@ fn solve(options: &Options, a: &Csr<f64>) -> Result<Vec<Report>, Failure> {
 
 impl Pairs {
     /// The same solve several times.
-    fn add(&mut self, rounds: &[Report]) {
+    fn add(&mut self, options: &Options, name: &str, rounds: &[Report]) {
         let Some(report) = rounds.first() else { return };
         let least =
             |seconds: &dyn Fn(&Report) -> f64| rounds.iter().map(seconds).fold(f64::INFINITY, f64::min);
@@ -102,14 +105,22 @@ impl Pairs {
             let before: f64 = left.iter().map(|rung| rung.seconds).sum();
             self.wasted.push(before / (before + last.seconds));
         }
-        let Some(proposal) = report.plan.proposals.first() else { return };
-        let Some(first) = report.rungs.first() else { return };
+        let (Some(predicted), Some(first)) = (report.plan.predicted, report.rungs.first()) else { return };
         // A shift was looked for, or another factor was taken.
-        if first.preconditioner != proposal.preconditioner || report.shift > 0.0 {
+        let shifted = report.recovery.iter().any(|step| step.action.contains("shifted"));
+        if first.preconditioner != report.plan.preconditioner || shifted {
             return;
         }
         let set_up = least(&|report| report.seconds.analyze + report.seconds.factor);
-        self.set_ups.push(Pair { predicted: 1e-9 * proposal.set_up, found: set_up });
+        let pair = Pair { predicted: predicted.set_up, found: set_up };
+        if options.list {
+            println!(
+                "{name}: {} {} predicted {:.2e} found {:.2e}",
+                report.plan.preconditioner, report.layout, pair.predicted, pair.found
+            );
+        }
+        self.set_ups.push(pair);
+        let Some(proposal) = report.plan.proposals.first() else { return };
         if first.iterations > 0 {
             let rounds = rounds.iter();
             let run = |report: &Report| {

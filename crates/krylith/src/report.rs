@@ -257,7 +257,7 @@ impl Report {
         plan.reasons = vec![ReasonCode::AsPlanned.into()];
         plan.proposals.clear();
         plan.considered.clear();
-        (plan.predicted_entries, plan.predicted_bytes) = (None, None);
+        (plan.predicted_entries, plan.predicted_bytes, plan.predicted) = (None, None, None);
         plan.fallbacks.retain(|fallback| !matches!(fallback.then, Remedy::Method { .. }));
         plan
     }

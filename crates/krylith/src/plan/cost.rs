@@ -6,7 +6,7 @@
 
 use crate::choice::{Method, Precision};
 use crate::matrix::Csr;
-use crate::precond::direct::Cost;
+use crate::precond::direct::{Cost, DirectKind};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt::{Display, Formatter};
@@ -74,12 +74,33 @@ pub struct Machine {
     pub vector: f64,
     /// An entry of A in the analysis of a complete factor.
     pub analysis: f64,
+    /// The same in the matching and scaling of one that is not Cholesky's.
+    #[serde(default = "reference_matching")]
+    pub matching: f64,
     /// A row in the same.
     pub analysis_row: f64,
     /// An addition or multiplication on dense fronts.
     pub flop: f64,
     /// A number of a complete factor that is made.
     pub factor: f64,
+    /// An entry of A when facts are collected.
+    #[serde(default = "reference_facts")]
+    pub facts: f64,
+    /// An entry of an incomplete factor off grids when it is made, for each entry of an average row: rows that are eliminated are that long.
+    #[serde(default = "reference_eliminate")]
+    pub eliminate: f64,
+}
+
+fn reference_matching() -> f64 {
+    REFERENCE.matching
+}
+
+fn reference_facts() -> f64 {
+    REFERENCE.facts
+}
+
+fn reference_eliminate() -> f64 {
+    REFERENCE.eliminate
 }
 
 /// A server processor with AVX-512, as `krylith-bench calibrate` has measured it; blocks are in `f64` only.
@@ -92,10 +113,13 @@ pub const REFERENCE: Machine = Machine {
     slices: Rates { product: 0.72, sweep: 1.7, sweep_f32: 1.2, copy: 23.0, set_up: 16.0 },
     rows: Rates { product: 1.4, sweep: 2.7, sweep_f32: 2.1, copy: 20.0, set_up: 13.0 },
     vector: 0.071,
-    analysis: 180.0,
+    analysis: 100.0,
+    matching: 130.0,
     analysis_row: 0.0,
     flop: 0.049,
     factor: 19.0,
+    facts: 14.0,
+    eliminate: 0.8,
 };
 
 /// What one iteration does.
@@ -146,33 +170,38 @@ impl Machine {
         products * (product + sweep * work.swept) + vectors * self.vector * n
     }
 
-    /// A copy of so many entries of A and a factor of so many, which fill has multiplied by `growth`: without a grid, fill is found by a
-    /// search that takes longer the more of it there is.
-    pub fn set_up(&self, storage: StorageKind, (entries, filled): (usize, f64), growth: f64) -> f64 {
-        let rates = self.rates(storage);
-        let search = if storage == StorageKind::Grid { 1.0 } else { growth };
-        rates.copy * entries as f64 + rates.set_up * filled * search
+    /// A copy of A and a factor of `filled` entries, which fill has multiplied by `growth`: without a grid, fill is found by a
+    /// search that takes longer the more of it there is, and elimination takes longer the longer rows are.
+    pub fn set_up(&self, storage: StorageKind, a: (usize, usize), filled: f64, growth: f64) -> f64 {
+        let (rates, (rows, entries)) = (self.rates(storage), a);
+        let (search, eliminate) = match storage {
+            StorageKind::Grid => (1.0, 0.0),
+            StorageKind::Blocks => (growth, 0.0),
+            StorageKind::Slices | StorageKind::Rows => (growth, self.eliminate * filled / rows.max(1) as f64),
+        };
+        rates.copy * entries as f64 + (rates.set_up * search + eliminate) * filled
     }
 
     /// A complete factor, its analysis included, and a few solves with it.
-    pub fn direct(&self, a: &Csr<f64>, cost: &Cost) -> f64 {
-        self.direct_analysis(a) + self.flop * cost.flops + self.factor * cost.entries as f64
+    pub fn direct(&self, a: &Csr<f64>, kind: DirectKind, cost: &Cost) -> f64 {
+        self.direct_analysis(a, kind) + self.flop * cost.flops + self.factor * cost.entries as f64
     }
 
     /// The analysis of a complete factor.
-    pub fn direct_analysis(&self, a: &Csr<f64>) -> f64 {
-        self.analysis * a.nnz() as f64 + self.analysis_row * a.nrows() as f64
+    pub fn direct_analysis(&self, a: &Csr<f64>, kind: DirectKind) -> f64 {
+        let matching = if kind == DirectKind::Cholesky { 0.0 } else { self.matching };
+        (self.analysis + matching) * a.nnz() as f64 + self.analysis_row * a.nrows() as f64
     }
 
     /// Less than a complete factor costs, known without an analysis: that of a grid in two dimensions, ordered by nested dissection
     /// (George 1973, doi:10.1137/0710032), has the least fill of what large matrices usually come from.
-    pub fn direct_at_least(&self, a: &Csr<f64>) -> f64 {
+    pub fn direct_at_least(&self, a: &Csr<f64>, kind: DirectKind) -> f64 {
         let n = a.nrows() as f64;
         let (entries, flops) = (4.0 * n * n.max(2.0).log2(), 10.0 * n * n.sqrt());
         match a.nrows() {
             // Small ones may be trees, or nearly diagonal.
-            0..100_000 => self.direct_analysis(a),
-            _ => self.direct_analysis(a) + self.flop * flops + self.factor * entries,
+            0..100_000 => self.direct_analysis(a, kind),
+            _ => self.direct_analysis(a, kind) + self.flop * flops + self.factor * entries,
         }
     }
 }
@@ -191,16 +220,16 @@ pub fn operations(method: Method) -> (f64, f64) {
 mod tests {
     use super::*;
     use crate::gallery::Problem;
-    use crate::precond::direct::{Direct, DirectKind};
+    use crate::precond::direct::Direct;
 
     #[test]
     fn a_lower_bound_is_one() {
         for name in ["poisson2d:350", "poisson3d:20", "fem2d:60", "circuit:60"] {
             let a = name.parse::<Problem>().unwrap().generate().unwrap();
-            let recipe = Direct { kind: DirectKind::Lu, max_bytes: None };
-            let symbolic = recipe.symbolic(&a).unwrap();
+            let kind = DirectKind::Lu;
+            let symbolic = Direct { kind, max_bytes: None }.symbolic(&a).unwrap();
             assert!(
-                REFERENCE.direct_at_least(&a) <= REFERENCE.direct(&a, symbolic.cost()),
+                REFERENCE.direct_at_least(&a, kind) <= REFERENCE.direct(&a, kind, symbolic.cost()),
                 "{name}: {:?}",
                 symbolic.cost()
             );

@@ -80,6 +80,19 @@ pub struct SolvePlan {
     /// Bytes of everything that a solve will hold besides A, b and x, where they are known before.
     #[serde(default)]
     pub predicted_bytes: Option<u64>,
+    /// What the chosen method is predicted to cost, where that was looked at.
+    #[serde(default)]
+    pub predicted: Option<Predicted>,
+}
+
+/// Seconds of one thread of the plan's machine.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Predicted {
+    /// Facts, the analysis of a complete factor if one was weighed, and the set-up.
+    pub set_up: f64,
+    /// All that, and the iterations.
+    pub total: f64,
 }
 
 /// A storage that was looked at.

@@ -120,7 +120,7 @@ impl Proposal {
             storage,
             entries: stored,
             iterations,
-            set_up: machine.set_up(storage, (facts.entries, filled), mesh.growth(level)),
+            set_up: machine.set_up(storage, (facts.rows, facts.entries), filled, mesh.growth(level)),
             iteration: machine.iteration(&work),
         })
     }

@@ -34,6 +34,11 @@ impl Findings {
         self.complete = Some(analysis);
     }
 
+    /// The complete factor that was analyzed.
+    pub(crate) fn analyzed_kind(&self) -> Option<DirectKind> {
+        self.complete.as_ref().map(|known| known.kind())
+    }
+
     /// The analysis of a complete factor, if there is one.
     pub(crate) fn known_complete(&self, kind: DirectKind, a: &Csr<f64>) -> Option<&DirectSymbolic> {
         self.complete.as_deref().filter(|known| known.is_of(kind, a))

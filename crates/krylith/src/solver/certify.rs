@@ -13,6 +13,7 @@
 
 use super::options::Solver;
 use super::patience::Watcher;
+use super::stages::multiply;
 use super::workspace::Vectors;
 use crate::engine::SolverSpace;
 use crate::error::{BackendError, SolveError};
@@ -266,6 +267,12 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
             Status::NotFinite => ended(Outcome::NotFinite, "a number that is not finite"),
             Status::Diverged => ended(Outcome::Diverged, "the residual has grown beyond 1/ε of its least"),
         }
+    }
+
+    /// What is judged is what the caller gets: multiplied back, numbers beyond the ends of the range are rounded.
+    pub(super) fn round_as_returned(&self, x: &mut S::Vector) -> Result<(), BackendError> {
+        multiply(self.space, x, 1.0 / self.scale)?;
+        multiply(self.space, x, self.scale)
     }
 
     /// Recomputes the residual of `x`; whether it meets the tolerance, its rounding included.

@@ -8,8 +8,8 @@ use crate::engine::SolverSpace;
 use crate::error::{SetupError, SolveError};
 use crate::matrix::{Csr, exact_scale};
 use crate::plan::{
-    Considered, Facts, Failure, Fallback, Mesh, Proposal, Reason, ReasonCode, Remedy, SolvePlan, StorageKind,
-    Work,
+    Considered, Facts, Failure, Fallback, Mesh, Predicted, Proposal, Reason, ReasonCode, Remedy, SolvePlan,
+    StorageKind, Work,
 };
 use crate::precond::PrecondSpec;
 use crate::precond::registry::{Construction, FillRule, Threshold};
@@ -74,10 +74,17 @@ impl Solver {
     /// The choices that the caller has left, by the facts.
     fn choose(&self, matrix: &Csr<f64>, facts: Facts, complete: bool, findings: &mut Findings) -> SolvePlan {
         let complete = complete && self.method == Method::Auto && self.preconditioner.is_auto();
-        if complete && let Some(reason) = self.prefers_direct(matrix, &facts, findings) {
+        let collected = self.machine.facts * facts.entries as f64;
+        if complete && let Some((reason, takes)) = self.prefers_direct(matrix, &facts, findings) {
             let First { method, factor, .. } = First::of(&facts);
+            let predicted = Some(predicted(collected + takes, 0.0));
             let plan = self.planned(Some(facts), method, factor, ReasonCode::DirectIsCheap);
-            return SolvePlan { reasons: vec![reason], fallbacks: self.after_direct(factor), ..plan };
+            return SolvePlan {
+                reasons: vec![reason],
+                fallbacks: self.after_direct(factor),
+                predicted,
+                ..plan
+            };
         }
         let (definite, pattern) = (facts.may_be_definite(), facts.symmetric_pattern);
         let open = self.preconditioner.is_auto();
@@ -104,6 +111,11 @@ impl Solver {
         let factor = complete_factor(&facts);
         let mut plan = SolvePlan { warnings, ..self.planned(Some(facts), method, preconditioner, reason) };
         if let Some(best) = proposals.first() {
+            // A complete factor was weighed and is too dear.
+            let weighed = findings.analyzed_kind().map(|kind| self.machine.direct_analysis(matrix, kind));
+            let analyzed = weighed.unwrap_or(0.0);
+            let set_up = collected + analyzed + best.set_up;
+            plan.predicted = Some(predicted(set_up, best.iterations * best.iteration));
             plan.precision = best.precision;
             plan.reasons.push(best.reason(&proposals, &self.machine));
         }
@@ -127,9 +139,14 @@ impl Solver {
         }
     }
 
-    /// Why a complete factor comes first, if it does: where an incomplete one is not to be trusted, and a complete one costs no more
+    /// Why a complete factor comes first, if it does, and the nanoseconds that it is predicted to take: where an incomplete one is not to be trusted, and a complete one costs no more
     /// than some iterations.
-    fn prefers_direct(&self, matrix: &Csr<f64>, facts: &Facts, findings: &mut Findings) -> Option<Reason> {
+    fn prefers_direct(
+        &self,
+        matrix: &Csr<f64>,
+        facts: &Facts,
+        findings: &mut Findings,
+    ) -> Option<(Reason, f64)> {
         let First { method, factor, iterations, entries } = First::of(facts);
         // An analysis alone costs some iterations: a large matrix is iterated on first, unless ILU(0) has nothing to divide by.
         let small = entries.contains(&facts.entries);
@@ -153,10 +170,10 @@ impl Solver {
             constant_factor: false,
         };
         let limit = iterations * machine.iteration(&iteration);
-        if machine.direct_at_least(matrix) > limit {
+        let Construction::Direct(which) = factor.construct() else { return None };
+        if machine.direct_at_least(matrix, which) > limit {
             return None;
         }
-        let Construction::Direct(which) = factor.construct() else { return None };
         let analysis = findings.complete(which, matrix, None).ok()?;
         findings.keep_complete(Arc::clone(&analysis));
         let cost = analysis.cost();
@@ -164,8 +181,8 @@ impl Solver {
         let memory = self.max_memory.or_else(available_memory).unwrap_or(u64::MAX) / 2;
         let others = vector_bytes(method, facts.rows) + 32 * (facts.entries + 4 * facts.rows) as u64;
         let bytes = memory.saturating_sub(others).min(self.max_bytes.unwrap_or(u64::MAX));
-        let takes = machine.direct(matrix, cost);
-        (takes <= limit && cost.bytes() <= bytes).then(|| Reason {
+        let takes = machine.direct(matrix, which, cost);
+        let reason = || Reason {
             code: ReasonCode::DirectIsCheap,
             text: format!(
                 "{}, and a complete factor is predicted to cost no more than {:.0} iterations",
@@ -175,7 +192,8 @@ impl Solver {
                 },
                 iterations * takes / limit
             ),
-        })
+        };
+        (takes <= limit && cost.bytes() <= bytes).then(|| (reason(), takes))
     }
 
     /// What follows a complete factor that came first.
@@ -230,6 +248,7 @@ impl Solver {
             considered: Vec::new(),
             predicted_entries: None,
             predicted_bytes: None,
+            predicted: None,
         }
     }
 
@@ -320,6 +339,11 @@ impl Solver {
         }
         Ok(plan)
     }
+}
+
+/// Nanoseconds as seconds.
+fn predicted(set_up: f64, iterations: f64) -> Predicted {
+    Predicted { set_up: 1e-9 * set_up, total: 1e-9 * (set_up + iterations) }
 }
 
 /// A complete factor that may come first.

@@ -86,8 +86,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Certifier<'_, S, A> {
         let mut start = vec![0.0; matrix.nrows()];
         space.download(self.residual(), &mut start)?;
         let mut y = space.zeros(&self.a().range())?;
-        // Small singular values besides those that are zero need the first; pivots that are small for want of exchanges the second.
-        for small in [SmallPivots::FOR_NULL_VECTORS, SmallPivots::DEFAULT] {
+        for small in [SmallPivots::FOR_NULL_VECTORS, SmallPivots::FOR_GROWN_NULL_VECTORS] {
             m.set_small_pivots(small);
             if m.refactor(space.host(), matrix).is_err() {
                 return Ok(false);

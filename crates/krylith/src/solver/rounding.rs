@@ -43,6 +43,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Certifier<'_, S, A> {
             }
             if norm(&r) <= self.certain_tolerance() {
                 space.upload(&numbers, &mut moved)?;
+                self.round_as_returned(&mut moved)?;
                 if self.measure(&moved)? {
                     space.copy(&moved, x)?;
                     return Ok(true);

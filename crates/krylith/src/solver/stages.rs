@@ -95,8 +95,7 @@ pub(super) fn solve<S: SolverSpace, A: LinearOperator<S>>(
         // With b = 0 nothing is to be found out: A 0 = 0, whatever the guess. A zero with a sign is as good as any.
         space.fill(0.0, x)?;
     }
-    let proposal = prepared.plan.proposals.first();
-    let proposal = proposal.filter(|proposal| proposal.preconditioner == prepared.summary.kind);
+    let predicted = prepared.plan.predicted.filter(|_| prepared.plan.preconditioner == prepared.summary.kind);
     let mut stage = Stage {
         method: prepared.method,
         engine: None,
@@ -104,7 +103,7 @@ pub(super) fn solve<S: SolverSpace, A: LinearOperator<S>>(
         other: None,
         precision: prepared.plan.precision,
         ordering: prepared.plan.ordering,
-        predicted_seconds: proposal.map(|proposal| 1e-9 * proposal.cost()),
+        predicted_seconds: predicted.map(|predicted| predicted.total),
         refused: Vec::new(),
     };
     let mut rungs = Vec::new();
@@ -244,7 +243,7 @@ fn conclude<S: SolverSpace, A: LinearOperator<S>>(
         let Ok(symbolic) = findings.complete(which, matrix, Some(setup.limit_of_complete())) else {
             continue;
         };
-        let affordable = ran || machine.direct(matrix, symbolic.cost()) <= spent;
+        let affordable = ran || machine.direct(matrix, which, symbolic.cost()) <= spent;
         if affordable && certifier.finds_no_answer(matrix, &symbolic)? {
             return Ok(Outcome::Singular);
         }
@@ -325,13 +324,18 @@ fn patience<'p, S: SolverSpace, A: LinearOperator<S>>(
         match findings.complete(which, matrix, Some(setup.limit_of_complete())) {
             Ok(analysis) => {
                 findings.keep_complete(Arc::clone(&analysis));
-                machine.direct(matrix, analysis.cost())
+                machine.direct(matrix, which, analysis.cost())
             }
             Err(_) if others => ITERATIONS_BEFORE_OTHERS * iteration,
             Err(_) => f64::INFINITY,
         }
     };
-    Some(Patience { begin, iteration, at_least: machine.direct_at_least(matrix), price: Box::new(price) })
+    Some(Patience {
+        begin,
+        iteration,
+        at_least: machine.direct_at_least(matrix, which),
+        price: Box::new(price),
+    })
 }
 
 /// What an iteration does.
@@ -438,7 +442,7 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
     };
     stage.predicted_seconds = a.matrix().and_then(|matrix| {
         let Construction::Direct(which) = preconditioner?.construct() else { return None };
-        Some(1e-9 * options.machine.direct(matrix, findings.known_complete(which, matrix)?.cost()))
+        Some(1e-9 * options.machine.direct(matrix, which, findings.known_complete(which, matrix)?.cost()))
     });
     Ok(recorder.recovery)
 }
@@ -458,7 +462,7 @@ fn iterate<S: SolverSpace, A: LinearOperator<S>>(
         let finish = certifier.watch((&mut *observer, watcher.as_deref_mut()), |b, stop, observer| {
             engine.run(workspace, Run { start, space, a, b, x: &mut *x, stop, observer })
         })?;
-        round_as_returned(space, x, certifier.scale())?;
+        certifier.round_as_returned(x)?;
         match certifier.judge(finish, x)? {
             Verdict::Ended(ended) => return Ok(ended),
             Verdict::Replace => {
@@ -482,7 +486,7 @@ fn iterate<S: SolverSpace, A: LinearOperator<S>>(
 }
 
 /// Leaves in `x` that one of the last iterate, the one kept, the start and 0 which has the least residual, measured last. Whether
-/// it meets the tolerance. The first two count only if they are `trusted` or meet it, and an x that is lost does not count: nothing is improved from there.
+/// it meets the tolerance. The first two count only if they meet it, or are `trusted` and not lost: nothing is improved from an x that is.
 fn take_best<S: SolverSpace, A: LinearOperator<S>>(
     (engine, workspace): (&AnyEngine<S>, &AnyWorkspace<S, A>),
     x: &mut S::Vector,
@@ -496,11 +500,12 @@ fn take_best<S: SolverSpace, A: LinearOperator<S>>(
     let mut met = false;
     let mut kept = space.zeros(&space.layout(x))?;
     let found = engine.restore_kept(workspace, space, &mut kept)?;
-    round_as_returned(space, &mut kept, certifier.scale())?;
-    let candidates = found.then_some((&kept, trusted)).into_iter().chain(start.map(|start| (start, true)));
-    for (candidate, counts) in candidates {
+    certifier.round_as_returned(&mut kept)?;
+    let candidates = found.then_some((&kept, false)).into_iter().chain(start.map(|start| (start, true)));
+    for (candidate, is_start) in candidates {
         let meets = certifier.measure(candidate)?;
-        measured = (counts && !certifier.is_lost() || meets) && comparable(certifier.residual_norm()) < least;
+        let counts = is_start || trusted && !certifier.is_lost();
+        measured = (counts || meets) && comparable(certifier.residual_norm()) < least;
         if measured {
             least = certifier.residual_norm();
             space.copy(candidate, x)?;
@@ -534,6 +539,7 @@ fn polish<S: SolverSpace, A: LinearOperator<S>>(
         let run = Run { start: Start::Fresh, space, a, b: &r, x: &mut d, stop: &mut stop, observer: &mut () };
         engine.run(workspace, run)?;
         space.axpby(1.0, x, 1.0, &mut d)?;
+        certifier.round_as_returned(&mut d)?;
         let before = certifier.residual_norm();
         if certifier.measure(&d)? {
             space.copy(&d, x)?;
@@ -548,13 +554,11 @@ fn polish<S: SolverSpace, A: LinearOperator<S>>(
     Ok(certifier.meets_by_rounding(x)?)
 }
 
-/// What is judged is what the caller gets: multiplied back, numbers beyond the ends of the range are rounded.
-fn round_as_returned<S: SolverSpace>(space: &S, x: &mut S::Vector, scale: f64) -> Result<(), BackendError> {
-    multiply(space, x, 1.0 / scale)?;
-    multiply(space, x, scale)
-}
-
 /// Multiplies every number by a power of two.
-fn multiply<S: SolverSpace>(space: &S, x: &mut S::Vector, factor: f64) -> Result<(), BackendError> {
+pub(super) fn multiply<S: SolverSpace>(
+    space: &S,
+    x: &mut S::Vector,
+    factor: f64,
+) -> Result<(), BackendError> {
     if factor == 1.0 { Ok(()) } else { space.scale(factor, x) }
 }

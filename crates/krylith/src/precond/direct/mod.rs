@@ -7,7 +7,7 @@
 //!
 //! All are multifrontal: supernodes of a symmetric graph, that of A or of A + Aᵀ, are eliminated in dense fronts, children before
 //! parents, each adding its Schur complement to the front of its parent. Rows are exchanged for larger pivots within a supernode
-//! only, so the storage is known before anything is computed. A pivot of LU or LDLᵀ below √ε (of a matrix whose largest entry is 1) becomes √ε: then M
+//! only, so the storage is known before anything is computed. A pivot of LU or LDLᵀ below 10⁻¹² (of a matrix whose largest entry is 1) becomes 10⁻¹²: then M
 //! differs from A by a matrix of that size and of low rank, which the method around it corrects, GMRES in as many iterations as there are
 //! such pivots and a few more. An exactly singular A has a factor too. Cholesky ends at a pivot that is not positive.
 //!
@@ -67,14 +67,16 @@ pub struct SmallPivots {
 }
 
 impl SmallPivots {
-    /// √ε: M is as close to A as M⁻¹ can be applied accurately.
-    pub const DEFAULT: Self = SmallPivots { bound: ROOT_EPSILON, replacement: ROOT_EPSILON };
+    /// M is as close to A as M⁻¹ can be applied accurately: with √ε, cavity21 took an incomplete factor besides.
+    pub const DEFAULT: Self = SmallPivots { bound: 1e-12, replacement: 1e-12 };
     /// A singular A has a factor that is well conditioned: A M⁻¹ differs from the identity by a matrix of as low a rank as there are such pivots, which
     /// least squares need few iterations for, and the part of b outside of the range of A does not grow in M⁻¹ b.
     pub const FOR_LEAST_SQUARES: Self = SmallPivots { bound: ROOT_EPSILON, replacement: 1.0 };
     /// M⁻¹ enlarges null vectors of A, but no others.
     pub const FOR_NULL_VECTORS: Self =
         SmallPivots { bound: 64.0 * f64::EPSILON, replacement: 64.0 * f64::EPSILON };
+    /// As before, where pivots that belong to null vectors have grown for want of exchanges.
+    pub const FOR_GROWN_NULL_VECTORS: Self = SmallPivots { bound: ROOT_EPSILON, replacement: ROOT_EPSILON };
 }
 
 const ROOT_EPSILON: f64 = 1.0 / (1u64 << 26) as f64;
@@ -143,6 +145,10 @@ impl DirectSymbolic {
         let Analysis { nodes, cost, .. } = &self.analysis;
         let numbers = Numbers::allocate(nodes, cost, self.kind)?;
         Ok(DirectFactor { symbolic: Arc::clone(self), numbers })
+    }
+
+    pub(crate) fn kind(&self) -> DirectKind {
+        self.kind
     }
 
     /// Whether it is the analysis of such a factor of this matrix.
