@@ -72,6 +72,8 @@ const DIRECT: &[(&str, &str)] = &[
 ];
 
 pub fn run(options: &Options) -> Result<(), Failure> {
+    // Facts are collected on this pool.
+    rayon::ThreadPoolBuilder::new().num_threads(1).build_global()?;
     let (mut iterations, mut set_ups) = (Equations::default(), Equations::default());
     for trial in TRIALS {
         let a = trial.problem.parse::<Problem>()?.generate()?;

@@ -1,7 +1,7 @@
 //! What `auto` chooses beside the members that an expert would try, on problems of the gallery.
 //!
 //! Default tolerance, a random right-hand side, set-up and solve; in rounds, contestants taking turns, the least seconds of each count. A member
-//! that takes longer than twice `auto` is cut off. Problems and sizes are none that constants were read off.
+//! that takes longer than twice the fastest so far is cut off. Problems and sizes are none that constants were read off.
 
 use crate::Failure;
 use clap::Args;
@@ -82,6 +82,7 @@ struct Contestant {
 
 /// Prints a table, and how many are within 1.3 times the best member.
 pub fn run(options: &Options) -> Result<(), Failure> {
+    rayon::ThreadPoolBuilder::new().num_threads(options.threads).build_global()?;
     let problems = match options.problems.is_empty() {
         true => PROBLEMS.map(String::from).to_vec(),
         false => options.problems.clone(),
@@ -100,7 +101,6 @@ pub fn run(options: &Options) -> Result<(), Failure> {
                     Some(seconds) => contestant.seconds = contestant.seconds.min(seconds),
                     None => contestant.is_out = true,
                 }
-                // The first is `auto`.
                 limit = limit.min(2.0 * contestant.seconds);
             }
         }

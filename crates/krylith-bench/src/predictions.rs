@@ -56,6 +56,8 @@ struct Pairs {
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     let entries = parse(&std::fs::read_to_string(options.folder.join("CATALOGUE.tsv"))?)?;
+    // Facts are collected on this pool.
+    rayon::ThreadPoolBuilder::new().num_threads(1).build_global()?;
     let mut pairs = Pairs::default();
     for entry in entries.iter().filter(|entry| entry.n >= 100) {
         let a = io::read_matrix(options.folder.join(&entry.file))?;

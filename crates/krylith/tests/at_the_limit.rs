@@ -65,7 +65,7 @@ fn a_singular_system_with_an_answer_is_not_called_unsolvable() {
         (0..n).map(|i| a.row(i).0.iter().zip(a.row(i).1).map(|(&j, v)| v * x[j as usize]).sum()).collect();
     let solution = Solver::new().solve(&a, &b).unwrap();
     assert_eq!(solution.report.outcome, Outcome::Converged, "{}", solution.report);
-    // and with a current into the chain without a ground there is none
+    // A current into the chain without a ground has nowhere to go.
     let mut b = b;
     b[3] += 1.0;
     let report = Solver::new().solve(&a, &b).unwrap().report;

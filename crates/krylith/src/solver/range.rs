@@ -25,8 +25,7 @@ use crate::precond::direct::{DirectFactor, DirectSymbolic, SmallPivots};
 use crate::space::Threads;
 use std::sync::Arc;
 
-/// How many times the tolerance the rounding of x must be. Left null vectors to rounding have margins of 1e5 and more for a tolerance of 1e-8 and a b that
-/// has a part along them.
+/// How many times the tolerance the rounding of x must be: more than what better numbers than the nearest can make up for.
 const MARGIN: f64 = 1e4;
 /// The iterations, with steps at most.
 const ITERATIONS: [(Step, usize); 2] = [(Step::LeastSingularVector, 3), (Step::NullVector, 20)];
@@ -35,31 +34,35 @@ impl<S: SolverSpace, A: LinearOperator<S>> Certifier<'_, S, A> {
     /// Whether the residual that was measured last, rows of zeros or constants prove that there is no answer.
     pub(super) fn has_no_answer(&mut self) -> Result<bool, BackendError> {
         let (space, a) = (self.space(), self.a());
-        let Some(normal) = a.normal_residual(space, self.residual())? else { return Ok(false) };
         let mut y = space.zeros(&a.range())?;
         if self.picks_zero_rows(&mut y)? && self.proves_no_answer(&y)? {
             return Ok(true);
         }
-        self.keep_normal_residual(normal.ratio);
         space.copy(self.residual(), &mut y)?;
-        if self.proves_no_answer(&y)? {
+        let Some((ratio, proven)) = self.weigh(&y)? else { return Ok(false) };
+        self.keep_normal_residual(ratio);
+        if proven {
             return Ok(true);
         }
         space.fill(1.0, &mut y)?;
         self.proves_no_answer(&y)
     }
 
-    /// Whether y proves that no x has a residual within the tolerance.
+    /// Whether y proves that no x has a residual within the tolerance; its ratio is kept if it does.
     fn proves_no_answer(&mut self, y: &S::Vector) -> Result<bool, BackendError> {
+        let Some((ratio, true)) = self.weigh(y)? else { return Ok(false) };
+        self.keep_normal_residual(ratio);
+        Ok(true)
+    }
+
+    /// ‖Aᵀy‖ / ‖|A|ᵀ|y|‖, and whether y is a proof; nothing where A has no entries to look at.
+    fn weigh(&self, y: &S::Vector) -> Result<Option<(f64, bool)>, BackendError> {
         let (space, n) = (self.space(), self.unknowns() as f64);
-        let Some(normal) = self.a().normal_residual(space, y)? else { return Ok(false) };
+        let Some(normal) = self.a().normal_residual(space, y)? else { return Ok(None) };
         let (along, norm, tolerance) = (space.dot(y, self.b())?, space.norm(y)?, self.certain_tolerance());
         let least = along.abs() - norm * (n * f64::EPSILON * self.rhs_norm() + tolerance);
         let proven = least > 0.0 && f64::EPSILON * least > MARGIN * tolerance * normal.cosines;
-        if proven {
-            self.keep_normal_residual(normal.ratio);
-        }
-        Ok(proven)
+        Ok(Some((normal.ratio, proven)))
     }
 
     /// Puts the entries of b for which A has rows of zeros into y; whether there are any.
@@ -181,5 +184,27 @@ mod tests {
         }
         let y = steps.y;
         assert!((y[0] + y[2]).abs() < 1e-12 && (y[1] + 2.0 * y[2]).abs() < 1e-12, "{y:?}");
+    }
+
+    /// A regular matrix has no left null vector, whatever the iteration.
+    /// [ 1 3 ]
+    /// [ 2 0 ]
+    #[test]
+    fn none_where_there_is_none() {
+        let a = Csr::from_entries(2, 2, [(0, 0, 1.0), (0, 1, 3.0), (1, 0, 2.0)]).unwrap();
+        let symbolic = Direct { kind: DirectKind::Lu, max_bytes: None }.symbolic(&a).unwrap();
+        let (space, mut m) = (Threads::new(1), symbolic.allocate().unwrap());
+        m.set_small_pivots(SmallPivots::FOR_NULL_VECTORS);
+        m.refactor(&space, &a).unwrap();
+        for (step, count) in ITERATIONS {
+            let mut iterate = Iterate::new(&space, &a, &m, vec![1.0, 2.0]).unwrap();
+            for _ in 0..count {
+                if !iterate.advance(step).unwrap() {
+                    break;
+                }
+                let normal = a.normal_residual(&space, &iterate.y).unwrap().unwrap();
+                assert!(normal.ratio > 0.1, "{:?}", iterate.y);
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! x on the grid of `f64` with a small residual.
 //!
 //! Where x is much larger than ‖b‖ / ‖A‖, rounding its entries is what the residual consists of: an exact answer, each entry rounded to the nearest
-//! number, has a residual of about ε/4 ‖|A| |x|‖. Other numbers nearby have less: an error in one entry may undo that in another. They are found by
+//! number, has a residual of about ε/4 ‖D x‖, D the norms of the columns of A. Other numbers nearby have less: an error in one entry may undo that in another. They are found by
 //! coordinate descent for ‖b − A x‖² on the grid: entry j moves by the multiple of its spacing that is nearest to aⱼᵀr / aⱼᵀaⱼ, and r follows. No step
 //! increases the norm, and the sweeps end where none changes anything. This is the rounding of Babai's nearest-plane method without its reduction of
 //! the lattice: doi:10.1007/BF02579403.
@@ -87,8 +87,7 @@ fn norm(r: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// x₀ is 4 spacings of x₁ off, which x₁ can undo: [1 1] x = 1 + 3 · 2⁻⁵².
-    /// [ 4 1 ]
+    /// A = [1 1], x = (8, 1): what is left of b, 3 · 2⁻⁵², is less than half a spacing of x₀, 8 · 2⁻⁵², and three spacings of x₁.
     #[test]
     fn a_small_entry_undoes_the_rounding_of_a_large_one() {
         let columns = Csr::from_entries(2, 1, [(0, 0, 1.0), (1, 0, 1.0)]).unwrap();

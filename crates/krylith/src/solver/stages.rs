@@ -163,11 +163,21 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
             }
             other => other?,
         };
-        if ended.outcome != Outcome::Converged
-            && (take_best((engine, &*own), x, (start, trusted), certifier)?
-                || polish((engine, own), x, certifier, kind.is_complete())?)
-        {
-            ended = Ended { outcome: Outcome::Converged, what: "met" };
+        let met = Ended { outcome: Outcome::Converged, what: "met" };
+        if ended.outcome != Outcome::Converged {
+            let over = ended.outcome == Outcome::Interrupted
+                || certifier.iterations() >= prepared.options.max_iterations;
+            if take_best((engine, &*own), x, (start, trusted), certifier)? {
+                ended = met;
+            } else if !over && polish((engine, own), x, certifier, kind.is_complete())? {
+                recovery.push(Recovery {
+                    failed: "x: rounding its entries to the nearest numbers misses the tolerance".into(),
+                    row: None,
+                    value: None,
+                    action: "other numbers nearby have a smaller residual".into(),
+                });
+                ended = met;
+            }
         }
         rungs.push(Rung {
             method: stage.method,
@@ -521,7 +531,7 @@ fn take_best<S: SolverSpace, A: LinearOperator<S>>(
 }
 
 /// Refines an x whose residual is a few tolerances and consists of rounding: corrections for a residual in twice the digits where the factor is
-/// complete, then numbers nearby. Whether it meets the tolerance then.
+/// complete, then numbers nearby. Whether it meets the tolerance then. Iterations of corrections are not counted.
 fn polish<S: SolverSpace, A: LinearOperator<S>>(
     (engine, workspace): (&AnyEngine<S>, &mut AnyWorkspace<S, A>),
     x: &mut S::Vector,
