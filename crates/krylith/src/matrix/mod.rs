@@ -26,5 +26,6 @@ pub use permutation::Permutation;
 pub(crate) use residual::norm_roundoff;
 pub(crate) use spmv::part_by_work;
 pub use summary::{Bin, Diagonal, Summary};
+pub(crate) use symmetry::Compared;
 pub use symmetry::{Mirror, Symmetry, Triangle};
 pub(crate) use version::SeenValues;

@@ -7,6 +7,9 @@ use crate::error::MatrixError;
 use crate::scalar::Scalar;
 use rayon::prelude::*;
 
+/// Entries that are looked at before a partner is searched for by bisection.
+const STEPS_TO_PARTNER: usize = 8;
+
 /// How A compares with Aᵀ, exactly: no tolerance. All false for a matrix that is not square.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Symmetry {
@@ -37,7 +40,7 @@ pub enum Mirror {
 }
 
 impl Symmetry {
-    const NONE: Symmetry = Symmetry { pattern: false, symmetric: false, skew: false };
+    pub(crate) const NONE: Symmetry = Symmetry { pattern: false, symmetric: false, skew: false };
     const ALL: Symmetry = Symmetry { pattern: true, symmetric: true, skew: true };
 
     /// What holds for both.
@@ -52,12 +55,10 @@ impl Symmetry {
 
 /// How some entries compare with their partners across the diagonal.
 #[derive(Clone, Copy)]
-struct Compared {
+pub(crate) struct Compared {
     symmetry: Symmetry,
     /// The largest |aᵢⱼ − aⱼᵢ|.
     difference: f64,
-    /// The largest |aᵢⱼ|.
-    largest: f64,
     /// Entries with partners.
     pairs: usize,
     /// Entries below the diagonal.
@@ -65,8 +66,8 @@ struct Compared {
 }
 
 impl Compared {
-    const NONE: Compared =
-        Compared { symmetry: Symmetry::ALL, difference: 0.0, largest: 0.0, pairs: 0, below: 0 };
+    pub(crate) const NONE: Compared =
+        Compared { symmetry: Symmetry::ALL, difference: 0.0, pairs: 0, below: 0 };
 
     fn compare<T: Scalar>(&mut self, v: T, partner: Option<T>) {
         let other = partner.unwrap_or(T::ZERO);
@@ -76,14 +77,20 @@ impl Compared {
         self.pairs += usize::from(partner.is_some());
     }
 
-    fn and(self, o: Compared) -> Compared {
+    pub(crate) fn and(self, o: Compared) -> Compared {
         Compared {
             symmetry: self.symmetry.and(o.symmetry),
             difference: self.difference.max(o.difference),
-            largest: self.largest.max(o.largest),
             pairs: self.pairs + o.pairs,
             below: self.below + o.below,
         }
+    }
+
+    /// How a matrix compares with its transpose, this being what [`CsrRef::compare_row`] found in all rows, and its asymmetry. Entries below the
+    /// diagonal are looked at only if some have no partners, which the numbers of both tell.
+    pub(crate) fn conclude<T: Scalar>(self, a: CsrRef<'_, T>, largest: f64) -> (Symmetry, f64) {
+        let all = if self.pairs == self.below { self } else { self.and(a.without_partners()) };
+        (all.symmetry, if all.difference == 0.0 { 0.0 } else { all.difference / largest })
     }
 }
 
@@ -109,70 +116,65 @@ impl<T: Scalar> CsrRef<'_, T> {
             return 1.0;
         }
         let row = |i: usize| {
-            let (columns, values) = self.row(i);
-            columns.iter().zip(values).fold((0.0f64, 0.0f64), |(difference, largest), (&j, &v)| {
-                let partner = if j as usize == i { v } else { self.find(j as usize, i).unwrap_or(T::ZERO) };
-                (difference.max((v - partner).abs().to_f64()), largest.max(v.abs().to_f64()))
-            })
+            let mut found = Compared::NONE;
+            self.compare_row(i, &mut found);
+            (found, self.row(i).1.iter().fold(0.0f64, |largest, v| largest.max(v.abs().to_f64())))
         };
-        let larger = |a: (f64, f64), b: (f64, f64)| (a.0.max(b.0), a.1.max(b.1));
         let rows = (0..self.nrows()).into_par_iter().with_min_len(ROWS_PER_TASK);
-        let (difference, largest) = rows.map(row).reduce(|| (0.0, 0.0), larger);
-        if difference == 0.0 { 0.0 } else { difference / largest }
+        let (found, largest) =
+            rows.map(row).reduce(|| (Compared::NONE, 0.0), |a, b| (a.0.and(b.0), a.1.max(b.1)));
+        found.conclude(*self, largest).1
     }
 
-    /// [`symmetry`](Self::symmetry) and [`asymmetry`](Self::asymmetry) in one pass. Entries above the diagonal look for their partners;
-    /// those below are looked at only if some have none, which the numbers of both tell.
-    pub(crate) fn compare_with_transpose(&self) -> (Symmetry, f64) {
-        if self.nrows() != self.ncols() {
-            return (Symmetry::NONE, 1.0);
-        }
-        let over_rows = |part: fn(&Self, usize) -> Compared| {
-            let rows = (0..self.nrows()).into_par_iter().with_min_len(ROWS_PER_TASK);
-            rows.map(|i| part(self, i)).reduce(|| Compared::NONE, Compared::and)
-        };
-        let mut all = over_rows(Self::above_diagonal);
-        if all.pairs != all.below {
-            all = all.and(over_rows(Self::without_partner));
-        }
-        let asymmetry = if all.difference == 0.0 { 0.0 } else { all.difference / all.largest };
-        (all.symmetry, asymmetry)
-    }
-
-    fn above_diagonal(&self, i: usize) -> Compared {
+    /// Compares the entries of a row above the diagonal with their partners.
+    #[inline]
+    pub(crate) fn compare_row(&self, i: usize, found: &mut Compared) {
         let (columns, values) = self.row(i);
-        let mut found = Compared::NONE;
+        let mut all = *found;
         for (k, (&j, &v)) in columns.iter().zip(values).enumerate() {
-            found.largest = found.largest.max(v.abs().to_f64());
-            match (j as usize).cmp(&i) {
-                std::cmp::Ordering::Less => found.below += 1,
-                std::cmp::Ordering::Equal => found.symmetry.skew &= v == -v,
-                std::cmp::Ordering::Greater => found.compare(v, self.partner(i, j as usize, k)),
+            let j = j as usize;
+            if j > i {
+                all.compare(v, self.partner(i, j, k));
+            } else {
+                all.below += usize::from(j < i);
+                all.symmetry.skew &= j < i || v == -v;
             }
         }
-        found
+        *found = all;
     }
 
-    /// The entry (j, i), entry (i, j) being number k of its row. On a grid it is number k of row j from the end; elsewhere it is looked for.
+    /// The entry (j, i), entry (i, j) being number k of its row. On a grid it is number k of row j from the end, with blocks or on a mesh it is near
+    /// that; elsewhere it is looked for by bisection.
+    #[inline(always)]
     fn partner(&self, i: usize, j: usize, k: usize) -> Option<T> {
         let (columns, values) = self.row(j);
-        let place = columns.len().wrapping_sub(k + 1);
-        match columns.get(place) {
-            Some(&column) if column as usize == i => Some(values[place]),
-            _ => self.find(j, i),
-        }
-    }
-
-    fn without_partner(&self, i: usize) -> Compared {
-        let (columns, values) = self.row(i);
-        let below = columns.partition_point(|&j| (j as usize) < i);
-        let mut found = Compared::NONE;
-        for (&j, &v) in columns[..below].iter().zip(values) {
-            if self.find(j as usize, i).is_none() {
-                found.compare(v, None);
+        let mut place = columns.len().checked_sub(1)?.saturating_sub(k);
+        for _ in 0..STEPS_TO_PARTNER {
+            match (columns[place] as usize).cmp(&i) {
+                std::cmp::Ordering::Equal => return Some(values[place]),
+                std::cmp::Ordering::Less if place + 1 < columns.len() => place += 1,
+                std::cmp::Ordering::Greater if place > 0 => place -= 1,
+                _ => return None,
             }
         }
-        found
+        self.find(j, i)
+    }
+
+    /// The entries below the diagonal that have no partners.
+    fn without_partners(&self) -> Compared {
+        let row = |i: usize| {
+            let (columns, values) = self.row(i);
+            let below = columns.partition_point(|&j| (j as usize) < i);
+            let mut found = Compared::NONE;
+            for (&j, &v) in columns[..below].iter().zip(values) {
+                if self.find(j as usize, i).is_none() {
+                    found.compare(v, None);
+                }
+            }
+            found
+        };
+        let rows = (0..self.nrows()).into_par_iter().with_min_len(ROWS_PER_TASK);
+        rows.map(row).reduce(|| Compared::NONE, Compared::and)
     }
 
     fn row_facts(&self, i: usize) -> Symmetry {

@@ -119,7 +119,7 @@ pub const REFERENCE: Machine = Machine {
     analysis_row: 0.0,
     flop: 0.049,
     factor: 19.0,
-    facts: 14.0,
+    facts: 9.0,
     eliminate: 0.8,
 };
 

@@ -3,7 +3,7 @@
 use super::mesh::Mesh;
 use crate::engine::SolverSpace;
 use crate::error::BackendError;
-use crate::matrix::{Csr, Symmetry};
+use crate::matrix::{Compared, Csr, Symmetry};
 use crate::transform::structural_rank;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -81,15 +81,26 @@ impl Facts {
 
     /// The facts about a matrix that this process holds, its mesh apart.
     pub fn of_matrix(a: &Csr<f64>) -> Self {
-        let (Symmetry { symmetric, pattern, .. }, asymmetry) = a.view().compare_with_transpose();
         let n = a.nrows();
         // Sums over the same rows on any number of threads.
         let part = |k: usize| {
             let rows = k * ROWS_PER_PART..n.min((k + 1) * ROWS_PER_PART);
-            rows.map(|i| RowFacts::of(a, i)).fold(RowFacts::default(), RowFacts::and)
+            let (mut sums, mut compared) = (RowFacts::default(), Compared::NONE);
+            for i in rows {
+                sums.add(a, i);
+                if n == a.ncols() {
+                    a.view().compare_row(i, &mut compared);
+                }
+            }
+            (sums, compared)
         };
-        let parts: Vec<RowFacts> = (0..n.div_ceil(ROWS_PER_PART)).into_par_iter().map(part).collect();
-        let sums = parts.into_iter().fold(RowFacts::default(), RowFacts::and);
+        let parts: Vec<_> = (0..n.div_ceil(ROWS_PER_PART)).into_par_iter().map(part).collect();
+        let none = (RowFacts::default(), Compared::NONE);
+        let (sums, compared) = parts.into_iter().fold(none, |a, b| (a.0.and(b.0), a.1.and(b.1)));
+        let (Symmetry { symmetric, pattern, .. }, asymmetry) = match n == a.ncols() {
+            true => compared.conclude(a.view(), sums.largest),
+            false => (Symmetry::NONE, 1.0),
+        };
         Facts {
             rows: n,
             entries: a.nnz(),
@@ -205,13 +216,21 @@ impl Default for RowFacts {
 
 impl RowFacts {
     fn of(a: &Csr<f64>, i: usize) -> Self {
+        let mut facts = RowFacts::default();
+        facts.add(a, i);
+        facts
+    }
+
+    /// Adds those of a row.
+    #[inline]
+    fn add(&mut self, a: &Csr<f64>, i: usize) {
         let (columns, values) = a.row(i);
         let (mut diagonal, mut largest, mut others, mut sum) = (0.0, 0.0f64, 0.0, 0.0);
-        let (mut least, mut positive) = (f64::INFINITY, 0.0);
+        let mut positive = 0.0;
         for (&j, &v) in columns.iter().zip(values) {
             let size = v.abs();
             (largest, sum) = (largest.max(size), sum + v);
-            least = if size > 0.0 { least.min(size) } else { least };
+            self.least = if size > 0.0 { self.least.min(size) } else { self.least };
             if j as usize == i {
                 diagonal = v;
             } else {
@@ -220,22 +239,18 @@ impl RowFacts {
             }
         }
         let rounding = columns.len() as f64 * f64::EPSILON;
-        RowFacts {
-            positive: usize::from(diagonal > 0.0),
-            zero: usize::from(diagonal == 0.0),
-            tiny: usize::from(diagonal.abs() <= TINY * largest || diagonal.is_nan()),
-            m_matrix: usize::from(positive == 0.0 && diagonal > 0.0),
-            nearly_m: usize::from(positive <= 0.1 * others && diagonal > 0.0),
-            dominant: usize::from(diagonal.abs() >= others * (1.0 - rounding)),
-            zero_sum: usize::from(
-                sum.is_finite() && sum.abs() <= rounding * (others + diagonal.abs()).min(f64::MAX),
-            ),
-            sum,
-            size: others + diagonal.abs(),
-            trace: diagonal,
-            least,
-            largest,
-        }
+        let size = others + diagonal.abs();
+        self.positive += usize::from(diagonal > 0.0);
+        self.zero += usize::from(diagonal == 0.0);
+        self.tiny += usize::from(diagonal.abs() <= TINY * largest || diagonal.is_nan());
+        self.m_matrix += usize::from(positive == 0.0 && diagonal > 0.0);
+        self.nearly_m += usize::from(positive <= 0.1 * others && diagonal > 0.0);
+        self.dominant += usize::from(diagonal.abs() >= others * (1.0 - rounding));
+        self.zero_sum += usize::from(sum.is_finite() && sum.abs() <= rounding * size.min(f64::MAX));
+        self.sum += sum;
+        self.size += size;
+        self.trace += diagonal;
+        self.largest = self.largest.max(largest);
     }
 
     fn and(self, o: Self) -> Self {

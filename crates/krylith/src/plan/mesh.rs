@@ -81,6 +81,14 @@ impl Mesh {
         rows as f64 <= (self.across as f64).powi(3)
     }
 
+    /// A grid of few layers: of at most twice as many points as a square of its longest extent.
+    pub fn is_planar_grid(&self) -> bool {
+        self.grid.as_ref().is_some_and(|grid| {
+            let [x, y, z] = grid.extents.map(|extent| extent as f64);
+            x * y * z <= 2.0 * (self.across as f64).powi(2)
+        })
+    }
+
     /// Entries of ILU(level) off the diagonal over those of ILU(0): from the sample for one level, extrapolated for more.
     pub fn growth(&self, level: usize) -> f64 {
         // A level adds less than the one before, relative to what is there.
@@ -174,17 +182,19 @@ fn is_constant(a: &Csr<f64>) -> bool {
 }
 
 fn spread(a: &Csr<f64>) -> f64 {
-    let (mut sum, mut count, mut sizes) = (0.0, 0.0, Vec::new());
+    let (mut sum, mut count, mut sizes) = (0.0, 0.0, Vec::<f64>::new());
     for i in (0..a.nrows()).step_by(a.nrows().div_ceil(SAMPLE).max(1)) {
         let (columns, values) = a.row(i);
         let others = columns.iter().zip(values).filter(|&(&j, &v)| j as usize != i && v != 0.0);
         sizes.clear();
         sizes.extend(others.map(|(_, v)| v.abs()));
-        sizes.sort_unstable_by(f64::total_cmp);
-        if let (Some(largest), Some(middle)) = (sizes.last(), sizes.get(sizes.len() / 2)) {
-            sum += (largest / middle).ln();
-            count += 1.0;
+        if sizes.is_empty() {
+            continue;
         }
+        let largest = sizes.iter().copied().fold(0.0, f64::max);
+        let middle = sizes.len() / 2;
+        sum += (largest / *sizes.select_nth_unstable_by(middle, f64::total_cmp).1).ln();
+        count += 1.0;
     }
     let mean: f64 = if count > 0.0 { (sum / count).exp() } else { 1.0 };
     if mean.is_finite() { mean } else { f64::MAX }
@@ -206,7 +216,10 @@ mod tests {
         let grid = found.grid.as_ref().unwrap();
         assert_eq!((grid.extents, grid.unknowns, found.across), ([12, 9, 7], 1, 12));
         assert_eq!((grid.offsets.as_slice(), grid.keeps_off_diagonals), ([7, 13, 23].as_slice(), true));
-        assert!(found.is_in_space(rows) && found.spread == 1.0 && found.is_constant);
+        assert!(
+            found.is_in_space(rows) && found.spread == 1.0 && found.is_constant && !found.is_planar_grid()
+        );
+        assert!(mesh("elasticity2d:20").1.is_planar_grid());
         assert!(
             found.fill > 1.6 && found.fill < 2.0 && found.growth(0) == 1.0 && found.growth(1) == found.fill
         );

@@ -28,6 +28,9 @@ const MOST_POSITIONS: f64 = 1.125;
 /// in natural order, and have no chains.
 const MOST_PLACES: f64 = 2.0;
 
+/// The same for A in the order of its factor: the sweeps gain more than the product loses.
+const MOST_PLACES_OF_A: f64 = 3.0;
+
 /// Rows with more entries than this are not looked at: finding their strips would take time quadratic in it.
 const LONGEST_ROW: usize = 512;
 
@@ -171,7 +174,7 @@ impl SlicedPattern {
     /// factor's of another matrix. Entries may change the side of the diagonal, so a factor cannot be made on it unless
     /// [`keeps_sides`](Self::keeps_sides). Whether it is symmetric is not looked for.
     pub(crate) fn in_same_order(&self, source: &Arc<Pattern>) -> Result<Self, NotSliced> {
-        self.in_same_order_with(source, MOST_PLACES)
+        self.in_same_order_with(source, MOST_PLACES_OF_A)
     }
 
     pub(super) fn in_same_order_with(
