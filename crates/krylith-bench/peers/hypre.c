@@ -1,7 +1,9 @@
 /* hypre: PCG, BiCGSTAB and GMRES(30) with BoomerAMG: HMIS coarsening, extended+i interpolation with 4 entries a row, one
- * aggressive level, l1-scaled symmetric Gauss-Seidel. `boomeramg:0.25` gives the strong threshold.
+ * aggressive level, l1-scaled symmetric Gauss-Seidel. `boomeramg:0.25` gives the strong threshold. With approximate inverses:
+ * `fsai:5:3:1e-3` gives the most steps, entries a step and the tolerance of the adaptive FSAI, `parasails:0.1:1:0.05` the
+ * threshold, the levels and the filter of ParaSails for symmetric definite matrices.
  *
- * Assembling the ParCSR matrix is `import`; BoomerAMGSetup and the setup of the Krylov method are set-up. PCG is told to judge
+ * Assembling the ParCSR matrix is `import`; the preconditioner's setup and that of the Krylov method are set-up. PCG is told to judge
  * by the 2-norm of the residual; the other two do so anyway, preconditioned from the right. */
 #include "peer.h"
 #include <HYPRE.h>
@@ -58,9 +60,12 @@ static System make_system(const Csr *a) {
     return s;
 }
 
-static HYPRE_Solver make_amg(const Task *task) {
-    if (strncmp(task->preconditioner, "boomeramg", 9)) fail("preconditioners: boomeramg");
-    const char *colon = strchr(task->preconditioner, ':');
+typedef struct {
+    HYPRE_Solver solver;
+    HYPRE_PtrToSolverFcn solve, set_up;
+} Preconditioner;
+
+static Preconditioner make_amg(double threshold) {
     HYPRE_Solver amg;
     HYPRE_BoomerAMGCreate(&amg);
     HYPRE_BoomerAMGSetMaxIter(amg, 1);
@@ -71,8 +76,41 @@ static HYPRE_Solver make_amg(const Task *task) {
     HYPRE_BoomerAMGSetPMaxElmts(amg, 4);
     HYPRE_BoomerAMGSetAggNumLevels(amg, 1);
     HYPRE_BoomerAMGSetRelaxType(amg, 8);
-    HYPRE_BoomerAMGSetStrongThreshold(amg, colon ? atof(colon + 1) : 0.25);
-    return amg;
+    HYPRE_BoomerAMGSetStrongThreshold(amg, threshold);
+    return (Preconditioner){amg, (HYPRE_PtrToSolverFcn)HYPRE_BoomerAMGSolve, (HYPRE_PtrToSolverFcn)HYPRE_BoomerAMGSetup};
+}
+
+static Preconditioner make_fsai(int steps, int entries, double tolerance) {
+    HYPRE_Solver fsai;
+    HYPRE_FSAICreate(&fsai);
+    HYPRE_FSAISetMaxIterations(fsai, 1);
+    HYPRE_FSAISetTolerance(fsai, 0);
+    HYPRE_FSAISetZeroGuess(fsai, 1);
+    HYPRE_FSAISetOmega(fsai, 1);
+    HYPRE_FSAISetMaxSteps(fsai, steps);
+    HYPRE_FSAISetMaxStepSize(fsai, entries);
+    HYPRE_FSAISetKapTolerance(fsai, tolerance);
+    HYPRE_FSAISetPrintLevel(fsai, getenv("PEER_VERBOSE") ? 1 : 0);
+    return (Preconditioner){fsai, (HYPRE_PtrToSolverFcn)HYPRE_FSAISolve, (HYPRE_PtrToSolverFcn)HYPRE_FSAISetup};
+}
+
+static Preconditioner make_parasails(double threshold, int levels, double filter) {
+    HYPRE_Solver parasails;
+    HYPRE_ParaSailsCreate(MPI_COMM_WORLD, &parasails);
+    HYPRE_ParaSailsSetParams(parasails, threshold, levels);
+    HYPRE_ParaSailsSetFilter(parasails, filter);
+    HYPRE_ParaSailsSetSym(parasails, 1);
+    HYPRE_ParaSailsSetLogging(parasails, getenv("PEER_VERBOSE") ? 1 : 0);
+    return (Preconditioner){parasails, (HYPRE_PtrToSolverFcn)HYPRE_ParaSailsSolve, (HYPRE_PtrToSolverFcn)HYPRE_ParaSailsSetup};
+}
+
+static Preconditioner make_preconditioner(const char *name) {
+    double x = 0.25, y = 0;
+    int k = 1, m = 1;
+    if (!strcmp(name, "boomeramg") || sscanf(name, "boomeramg:%lf", &x) == 1) return make_amg(x);
+    if (sscanf(name, "fsai:%d:%d:%lf", &k, &m, &x) == 3) return make_fsai(k, m, x);
+    if (sscanf(name, "parasails:%lf:%d:%lf", &x, &k, &y) == 3) return make_parasails(x, k, y);
+    fail("preconditioners: boomeramg, boomeramg:T, fsai:STEPS:ENTRIES:TOL, parasails:T:LEVELS:FILTER");
 }
 
 /* The same steps under three names. */
@@ -81,12 +119,12 @@ static HYPRE_Solver make_amg(const Task *task) {
         HYPRE_ParCSR##NAME##Create(MPI_COMM_WORLD, &krylov);                                                                 \
         HYPRE_##NAME##SetMaxIter(krylov, task->max_iterations);                                                              \
         HYPRE_##NAME##SetTol(krylov, task->rtol);                                                                            \
-        HYPRE_##NAME##SetPrecond(krylov, (HYPRE_PtrToSolverFcn)HYPRE_BoomerAMGSolve,                                         \
-                                 (HYPRE_PtrToSolverFcn)HYPRE_BoomerAMGSetup, amg);                                           \
+        HYPRE_##NAME##SetPrecond(krylov, m.solve, m.set_up, m.solver);                                                       \
     } while (0)
 
 static Solved solve(const Task *task, System *s) {
-    HYPRE_Solver krylov = NULL, amg = make_amg(task);
+    HYPRE_Solver krylov = NULL;
+    Preconditioner m = make_preconditioner(task->preconditioner);
     HYPRE_Int iterations = 0;
     int cg = !strcmp(task->method, "cg"), bicgstab = !strcmp(task->method, "bicgstab");
     if (!cg && !bicgstab && strcmp(task->method, "gmres")) fail("methods: cg, bicgstab, gmres");
@@ -107,7 +145,7 @@ static Solved solve(const Task *task, System *s) {
     }
     barrier();
     result.setup = now() - start;
-    if (HYPRE_GetError()) fail("BoomerAMG's setup reports an error");
+    if (HYPRE_GetError()) fail("the preconditioner's setup reports an error");
     start = now();
     if (cg) HYPRE_ParCSRPCGSolve(krylov, s->a, s->b, s->x);
     else if (bicgstab) HYPRE_ParCSRBiCGSTABSolve(krylov, s->a, s->b, s->x);

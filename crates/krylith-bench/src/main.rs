@@ -10,6 +10,7 @@ mod catalogue;
 mod choice;
 mod compare;
 mod fit;
+mod fsai;
 mod grids;
 mod handover;
 mod ilut;
@@ -61,6 +62,8 @@ enum Study {
     Predictions(predictions::Options),
     /// `auto` beside SciPy and PyAMG on the matrices of a folder with a CATALOGUE.tsv: answers, seconds, a performance profile
     Profile(profile::Options),
+    /// Factored approximate inverses beside hypre's FSAI and ParaSails
+    Fsai(fsai::Options),
     /// ILUT by MKL's rule beside MKL's, number by number
     Ilut(ilut::Options),
     /// Preparing a solve beside refactoring it
@@ -111,6 +114,7 @@ fn main() -> ExitCode {
         Study::Peers(options) => peers::run(&options),
         Study::Predictions(options) => predictions::run(&options),
         Study::Profile(options) => profile::run(&options),
+        Study::Fsai(options) => fsai::run(&options),
         Study::Ilut(options) => ilut::run(&options),
         Study::Refactor(options) => refactor::run(&options),
         Study::Share(options) => share::run(&options),

@@ -65,12 +65,12 @@ fn preconditioners_in_columns() {
     }
     // Numbers of one name and two meanings say whose they are.
     for number in [
-        "OMEGA   of ssor: ",
-        "OMEGA   of mic, milu, milu-columns: ",
-        "TOL     of ict: ",
-        "P       of ilut, ilutp: ",
-        "P       of ilut-saad, ilutp-saad: ",
-        "K       of ic, mic, ilu, milu, milu-columns: ",
+        "OMEGA    of ssor: ",
+        "OMEGA    of mic, milu, milu-columns: ",
+        "TOL      of ict: ",
+        "P        of ilut, ilutp: ",
+        "P        of ilut-saad, ilutp-saad: ",
+        "K        of ic, mic, ilu, milu, milu-columns: ",
     ] {
         assert!(help.contains(number), "{number} in {help}");
     }

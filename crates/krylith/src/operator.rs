@@ -151,6 +151,11 @@ pub trait Preconditioner<S: Space, A: ?Sized>: LinearOperator<S> {
     /// gone, and the next `refactor` that succeeds makes the preconditioner usable again.
     fn refactor(&mut self, space: &S, a: &A) -> Result<(), SetupError>;
 
+    /// The same for a matrix whose `rows` are at hand besides: for preconditioners that are computed from rows, wherever they are stored.
+    fn refactor_by_rows(&mut self, space: &S, a: &A, _rows: &Csr<f64>) -> Result<(), SetupError> {
+        self.refactor(space, a)
+    }
+
     /// From the next `refactor` on the diagonal of A is enlarged by this multiple of the size of its rows, so that pivots stay
     /// away from zero; 0 in the beginning. `false` if this preconditioner cannot do so.
     fn set_shift(&mut self, _shift: f64) -> bool {
@@ -391,6 +396,7 @@ trait Erased<S: Space, A: ?Sized>: Send + Sync {
         scratch: &mut dyn Any,
     ) -> Result<(), BackendError>;
     fn refactor(&mut self, space: &S, a: &A) -> Result<(), SetupError>;
+    fn refactor_by_rows(&mut self, space: &S, a: &A, rows: &Csr<f64>) -> Result<(), SetupError>;
     fn set_shift(&mut self, shift: f64) -> bool;
     fn release(&mut self);
     fn entries(&self) -> usize;
@@ -454,6 +460,10 @@ where
 
     fn refactor(&mut self, space: &S, a: &A) -> Result<(), SetupError> {
         Preconditioner::refactor(self, space, a)
+    }
+
+    fn refactor_by_rows(&mut self, space: &S, a: &A, rows: &Csr<f64>) -> Result<(), SetupError> {
+        Preconditioner::refactor_by_rows(self, space, a, rows)
     }
 
     fn set_shift(&mut self, shift: f64) -> bool {
@@ -526,6 +536,10 @@ impl<S: Space, A: ?Sized> LinearOperator<S> for DynPreconditioner<S, A> {
 impl<S: Space, A: ?Sized> Preconditioner<S, A> for DynPreconditioner<S, A> {
     fn refactor(&mut self, space: &S, a: &A) -> Result<(), SetupError> {
         self.inner.refactor(space, a)
+    }
+
+    fn refactor_by_rows(&mut self, space: &S, a: &A, rows: &Csr<f64>) -> Result<(), SetupError> {
+        self.inner.refactor_by_rows(space, a, rows)
     }
 
     fn set_shift(&mut self, shift: f64) -> bool {

@@ -11,6 +11,7 @@ use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, SetupError};
 use crate::matrix::{Csr, Permutation};
 use crate::operator::LinearOperator;
+use crate::precond::require_pattern;
 use crate::space::{CHUNK, Space, Threads, require_same};
 use std::ops::Range;
 use std::sync::Arc;
@@ -62,6 +63,31 @@ pub trait Storage<S: Space>: LinearOperator<S> + Send + Sync + Sized {
 
     /// Bytes of the values, and of indices that are not shared.
     fn bytes(&self) -> usize;
+}
+
+/// Compressed rows, in the order of A.
+impl Storage<Threads<f64>> for Csr<f64> {
+    fn require(&self, a: &Csr<f64>) -> Result<(), SetupError> {
+        require_pattern(self.pattern(), a.pattern())
+    }
+
+    fn set(&mut self, _: &Threads<f64>, a: &Csr<f64>) -> Result<(), SetupError> {
+        Storage::require(self, a)?;
+        self.values_mut().copy_from_slice(a.values());
+        Ok(())
+    }
+
+    fn holds(&self, _: &Threads<f64>, a: &Csr<f64>) -> bool {
+        self.values() == a.values()
+    }
+
+    fn with_values_of(&self, _: &Threads<f64>, a: &Csr<f64>) -> Result<Self, SetupError> {
+        Storage::require(self, a).map(|()| a.clone())
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes()
+    }
 }
 
 /// A type's own methods as those of [`Storage`] on threads.

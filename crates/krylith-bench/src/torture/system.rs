@@ -302,8 +302,12 @@ fn preconditioner(name: &str, large: bool, rng: &mut Rng) -> Result<PrecondSpec,
                 &["0", "0.5", "0.95", "1"]
             }),
         )
-        .replace("TOL", rng.pick(tolerances))
-        .replace('K', rng.pick(levels))
+        .replace("STEPS", rng.pick(&["1", "3", "7"]))
+        .replace("ENTRIES", rng.pick(&["1", "2", "5"]))
+        .replace("TAU", rng.pick(&["0", "0.01", "1"]))
+        .replace("DELTA", rng.pick(&["0", "0.05", "1"]))
+        .replace("TOL", rng.pick(if name.starts_with("afsai") { &["0", "1e-3", "1"] } else { tolerances }))
+        .replace('K', rng.pick(if name.starts_with("fsai") { &["1", "2", "4"] } else { levels }))
         .replace('P', rng.pick(&["0", "1", "2", "5", "20", "1000"]))
         .replace('B', &block);
     Ok(name.parse()?)

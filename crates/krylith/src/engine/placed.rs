@@ -77,7 +77,7 @@ impl<S: SolverSpace, K: Storage<S, Scratch: Send> + Send + 'static> Engine<S, Cs
         self.m.release();
         stored.set(space, source)?;
         self.m.set_shift(shift);
-        self.m.refactor(space, stored)
+        self.m.refactor_by_rows(space, stored, source)
     }
 
     fn workspace(

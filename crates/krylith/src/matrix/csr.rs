@@ -163,6 +163,11 @@ impl<T: Scalar> Csr<T> {
         Csr { pattern, values, version: Version::new() }
     }
 
+    /// The same for a matrix that is stored once and forgotten: nobody asks whether its values were seen before.
+    pub(crate) fn without_hash(self) -> Self {
+        Csr { version: Version::without_hash(), ..self }
+    }
+
     /// The pattern, to be shared with `Arc::clone`.
     pub fn pattern(&self) -> &Arc<Pattern> {
         &self.pattern

@@ -28,6 +28,13 @@ impl Version {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Version { stamp: NEXT.fetch_add(1, Ordering::Relaxed), hash: OnceLock::new() }
     }
+
+    /// The same for values that are not compared with others: no hash is computed, and its place has a number of its own.
+    pub(crate) fn without_hash() -> Self {
+        let version = Self::new();
+        let own = u128::from(version.stamp + 1).wrapping_mul(MULTIPLIER);
+        Version { hash: OnceLock::from(own), ..version }
+    }
 }
 
 /// The values of a matrix that were taken over or factored.

@@ -48,7 +48,10 @@ impl LayoutBuilder<Threads<f64>> for ByRows {
                 Some(own) => by_recipe(setup, &*own.recipe, kind, recorder),
                 None => Ok(Attempt::Refused("the solver has no recipe of the caller's".into())),
             },
-            Construction::Chosen | Construction::Nothing | Construction::Blocks(..) => {
+            Construction::Chosen
+            | Construction::Nothing
+            | Construction::Blocks(..)
+            | Construction::Inverse(_) => {
                 Ok(Attempt::Refused("this preconditioner has no form by rows".into()))
             }
         }
@@ -90,9 +93,10 @@ impl LayoutBuilder<Threads<f64>> for ByRows {
                 let bytes = entries.map(|entries| 8 * entries + setup.vector_bytes());
                 Prospect::Takes { layout: "rows as given".into(), bytes }
             }
-            Construction::Chosen | Construction::Nothing | Construction::Blocks(..) => {
-                Prospect::Refuses("this preconditioner has no form by rows".into())
-            }
+            Construction::Chosen
+            | Construction::Nothing
+            | Construction::Blocks(..)
+            | Construction::Inverse(_) => Prospect::Refuses("this preconditioner has no form by rows".into()),
         })
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod driver;
 mod eliminate;
 mod fill;
 pub(crate) mod form;
+pub mod fsai;
 mod incomplete;
 mod jacobi;
 mod ldu;

@@ -88,6 +88,7 @@ pub enum Built<S: SolverSpace> {
 }
 
 /// Whether a layout takes a system.
+#[expect(clippy::large_enum_variant, reason = "one per set-up")]
 pub enum Attempt<S: SolverSpace> {
     /// It does.
     Built(Built<S>, SetupSummary),

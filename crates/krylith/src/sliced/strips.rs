@@ -145,6 +145,28 @@ impl SlicedPattern {
             .map(Self::with_symmetry)
     }
 
+    /// Several patterns of one size in one order, for products alone: rows as they are, or the wavefronts of the first, whichever takes fewer strips.
+    pub(crate) fn find_for_products(sources: &[&Arc<Pattern>]) -> Result<Vec<Self>, NotSliced> {
+        let of_first = Self::find_order(sources[0], MOST_POSITIONS);
+        if let Err(
+            reason @ (NotSliced::Unfit(_) | NotSliced::TooLarge | NotSliced::LongRow | NotSliced::Few(_)),
+        ) = of_first
+        {
+            return Err(reason);
+        }
+        let orders = [Some(Arc::new(LevelOrder::natural(sources[0].nrows()))), of_first.ok()];
+        let all = |order: Arc<LevelOrder>| -> Option<Vec<Self>> {
+            sources.iter().map(|s| Self::cut_along(s, Arc::clone(&order), MOST_PLACES, true).ok()).collect()
+        };
+        let strips = |found: &Vec<Self>| found.iter().map(|p| p.lower.len() + p.upper.len()).sum::<usize>();
+        orders.into_iter().flatten().filter_map(all).min_by_key(strips).ok_or(NotSliced::Scattered)
+    }
+
+    /// Where rows stand.
+    pub(crate) fn order(&self) -> Arc<LevelOrder> {
+        Arc::clone(&self.order)
+    }
+
     fn with_symmetry(mut self) -> Self {
         self.symmetric = self.finds_symmetry();
         self

@@ -11,6 +11,7 @@ use crate::matrix::{Csr, SeenValues};
 use crate::observe::Observer;
 use crate::operator::{DynPreconditioner, LinearOperator};
 use crate::plan::SolvePlan;
+use crate::precond::fsai::AsProducts;
 use crate::precond::{ByRows, InSingle};
 use crate::report::Report;
 use crate::setup::LayoutBuilder;
@@ -21,7 +22,8 @@ use crate::structured::OnGrid;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The layouts of systems on threads, in the order in which they are tried.
-pub const LAYOUTS: &[&dyn LayoutBuilder<Threads<f64>>] = &[&InSingle, &OnGrid, &InBlocks, &InSlices, &ByRows];
+pub const LAYOUTS: &[&dyn LayoutBuilder<Threads<f64>>] =
+    &[&AsProducts, &InSingle, &OnGrid, &InBlocks, &InSlices, &ByRows];
 
 impl SolverSpace for Threads<f64> {
     fn host(&self) -> &Threads<f64> {

@@ -346,14 +346,14 @@ impl StencilMatrix {
     }
 
     /// Where unknowns stand.
-    pub(super) fn order(&self) -> GridOrder {
+    pub(crate) fn order(&self) -> GridOrder {
         GridOrder { layout: Arc::clone(&self.layout), dof: self.dof }
     }
 }
 
 /// The places of the unknowns of a grid.
 #[derive(Debug, Clone)]
-pub(super) struct GridOrder {
+pub(crate) struct GridOrder {
     layout: Arc<Layout>,
     dof: usize,
 }

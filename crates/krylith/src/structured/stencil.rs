@@ -240,6 +240,13 @@ impl Stencil {
         }
     }
 
+    /// The opposite offsets: the stencil of the transpose.
+    pub fn mirrored(&self) -> Self {
+        let offsets: Vec<Offset> = self.offsets.iter().rev().map(|o| o.map(|c| -c)).collect();
+        let centre = offsets.len() - 1 - self.centre;
+        Stencil { offsets, centre }
+    }
+
     /// How far offsets reach along each axis.
     pub fn reach(&self) -> [usize; 3] {
         std::array::from_fn(|axis| {

@@ -43,7 +43,7 @@ impl<'a> Block<'a> {
 
 /// Copies of pieces of A and B, kept from product to product.
 #[derive(Debug, Default)]
-pub(super) struct Copies {
+pub(crate) struct Copies {
     a: Vec<f64>,
     b: Vec<f64>,
     /// Rows of a block that is about to be written.
@@ -304,7 +304,7 @@ pub(super) fn solve_lower(
 
 /// L of the first columns of a symmetric front of `m` rows, of which the lower triangle is given. The first pivot that is not above
 /// `least`, if there is one.
-pub(super) fn eliminate_cholesky(
+pub(crate) fn eliminate_cholesky(
     panel: &mut [f64],
     m: usize,
     columns: usize,

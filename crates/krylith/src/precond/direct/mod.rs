@@ -27,6 +27,7 @@ mod numeric;
 mod scaling;
 
 pub use analysis::Cost;
+pub(crate) use dense::{Copies, eliminate_cholesky};
 
 use super::require_pattern;
 use crate::error::{BackendError, SetupError};

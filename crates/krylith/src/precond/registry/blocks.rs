@@ -109,6 +109,6 @@ impl PrecondSpec {
             Some(size) => Value::Count(size),
             None => Value::FromMatrix,
         };
-        Self::new(info, [size, Value::FromMatrix])
+        Self::new(info, &[size])
     }
 }

@@ -121,12 +121,12 @@ pub(super) fn half(spec: PrecondSpec) -> Option<usize> {
 impl PrecondSpec {
     /// Incomplete Cholesky with this level of fill.
     pub const fn ic(level: usize) -> Self {
-        Self::new(&IC, [Value::Count(level), Value::FromMatrix])
+        Self::new(&IC, &[Value::Count(level)])
     }
 
     /// Modified incomplete Cholesky with this level of fill and relaxation ω.
     pub const fn mic(level: usize, omega: f64) -> Self {
-        Self::new(&MIC, [Value::Count(level), Value::Real(omega)])
+        Self::new(&MIC, &[Value::Count(level), Value::Real(omega)])
     }
 
     /// Incomplete Cholesky that updates the diagonal only.

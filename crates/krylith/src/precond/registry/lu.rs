@@ -96,7 +96,7 @@ fn propose_milu(facts: &Facts) -> Vec<Likely> {
 impl PrecondSpec {
     /// Incomplete LU with this level of fill.
     pub const fn ilu(level: usize) -> Self {
-        Self::new(&ILU, [Value::Count(level), Value::FromMatrix])
+        Self::new(&ILU, &[Value::Count(level)])
     }
 
     /// Modified incomplete LU with this level of fill and relaxation ω, which keeps the sums of rows or of columns.
@@ -105,7 +105,7 @@ impl PrecondSpec {
             PreservedSums::Rows => &MILU,
             PreservedSums::Columns => &MILU_COLUMNS,
         };
-        Self::new(info, [Value::Count(level), Value::Real(omega)])
+        Self::new(info, &[Value::Count(level), Value::Real(omega)])
     }
 
     /// Incomplete LU that updates the diagonal only.

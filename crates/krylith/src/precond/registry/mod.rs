@@ -7,6 +7,7 @@
 mod blocks;
 mod cholesky;
 mod direct;
+mod fsai;
 mod lu;
 mod parse;
 mod plain;
@@ -22,6 +23,7 @@ pub use threshold::{FillRule, Threshold};
 
 use super::Incomplete;
 use super::direct::DirectKind;
+use super::fsai::Fsai;
 use super::threshold::ByThreshold;
 use crate::block::BlockKind;
 use crate::matrix::Pattern;
@@ -49,6 +51,8 @@ static ALL: &[&PrecondInfo] = &[
     &threshold::ILUTP_SAAD,
     &threshold::ILUT_FILL,
     &threshold::ILUTP_FILL,
+    &fsai::FSAI,
+    &fsai::AFSAI,
     &direct::CHOLESKY,
     &direct::LDLT,
     &direct::LU,
@@ -115,7 +119,9 @@ impl PrecondInfo {
         if required == 0 {
             ways.push(spec::without_numbers(self));
         }
-        for count in required.max(1)..=names.len() {
+        // All numbers, where there are many of them.
+        let fewest = if names.len() > 2 { names.len() } else { required.max(1) };
+        for count in fewest..=names.len() {
             ways.push(format!("{}({})", self.name, names[..count].join(",")));
         }
         ways.join(", ")
@@ -187,6 +193,8 @@ pub enum Construction {
     Blocks(BlockKind, Option<usize>),
     /// A complete factor, by rows.
     Direct(DirectKind),
+    /// A factored approximate inverse: two products, in any storage.
+    Inverse(Fsai),
     /// By rows, by a recipe.
     Recipe(Arc<dyn AnyRecipe>),
     /// By rows, by the recipe that the caller gave to the solver.

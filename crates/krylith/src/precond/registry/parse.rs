@@ -100,7 +100,7 @@ impl FromStr for PrecondSpec {
                 }
             };
         }
-        Ok(PrecondSpec::new(info, values))
+        Ok(PrecondSpec::new(info, &values))
     }
 }
 

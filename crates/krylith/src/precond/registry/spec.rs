@@ -8,7 +8,7 @@ use crate::precond::threshold::ByThreshold;
 use std::fmt::{Debug, Display, Formatter, Write};
 
 /// Parameters at most.
-pub(super) const MOST: usize = 2;
+pub(super) const MOST: usize = 4;
 
 /// A preconditioner by name, with its numbers: parsed from text such as `ic(2)`, or made by a function named after it.
 ///
@@ -42,13 +42,18 @@ impl PartialEq for PrecondSpec {
 
 impl PrecondSpec {
     /// With these numbers; what is not used is [`Value::FromMatrix`].
-    pub(super) const fn new(info: &'static PrecondInfo, values: [Value; MOST]) -> Self {
+    pub(super) const fn new(info: &'static PrecondInfo, given: &[Value]) -> Self {
+        let (mut values, mut k) = ([Value::FromMatrix; MOST], 0);
+        while k < given.len() {
+            values[k] = given[k];
+            k += 1;
+        }
         PrecondSpec { info, name: info.name, values }
     }
 
     /// Without numbers.
     pub(crate) const fn plain(info: &'static PrecondInfo) -> Self {
-        Self::new(info, [Value::FromMatrix; MOST])
+        Self::new(info, &[])
     }
 
     /// The caller's own recipe, by its name.

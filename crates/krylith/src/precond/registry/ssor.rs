@@ -47,6 +47,6 @@ pub(super) static SSOR: PrecondInfo = PrecondInfo {
 impl PrecondSpec {
     /// Symmetric successive over-relaxation with this ω.
     pub const fn ssor(omega: f64) -> Self {
-        Self::new(&SSOR, [Value::Real(omega), Value::FromMatrix])
+        Self::new(&SSOR, &[Value::Real(omega)])
     }
 }

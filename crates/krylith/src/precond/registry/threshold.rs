@@ -137,7 +137,7 @@ pub(super) static ILUTP_FILL: PrecondInfo = ilut(
 impl PrecondSpec {
     /// Incomplete Cholesky that drops what is below τ, relative to its column in the scaled matrix.
     pub const fn ict(tau: f64) -> Self {
-        Self::new(&ICT, [Value::Real(tau), Value::FromMatrix])
+        Self::new(&ICT, &[Value::Real(tau)])
     }
 
     /// Incomplete LU by threshold.
@@ -151,6 +151,6 @@ impl PrecondSpec {
             (FillRule::Factor(factor), false) => (&ILUT_FILL, Value::Real(factor)),
             (FillRule::Factor(factor), true) => (&ILUTP_FILL, Value::Real(factor)),
         };
-        Self::new(info, [first, Value::Real(tau)])
+        Self::new(info, &[first, Value::Real(tau)])
     }
 }

@@ -1,0 +1,67 @@
+//! Small entries of G are dropped, and its rows scaled so that G A Gᵀ keeps its unit diagonal.
+//!
+//! A row g = z + ε, ε its entries with |gⱼ| ≤ δ ‖g‖₂, never the diagonal, becomes z / √(zᵀA z). The paper scales by 1 / √(1 + εᵀA ε) (eq. 3.13), which is the
+//! same in exact arithmetic: zᵀA z = gᵀA g − 2 εᵀA g + εᵀA ε, where gᵀA g = 1, and εᵀA g = 0 because A g is zero at all indices of g but its diagonal. zᵀA z
+//! also holds where rounding or an index that was left out makes that untrue.
+
+#![allow(unsafe_code)]
+
+use super::pattern::by_rows;
+use crate::disjoint::DisjointSlice;
+use crate::matrix::{Csr, Pattern};
+use crate::space::{CHUNK, Threads};
+
+/// Which entries of G are kept.
+pub(crate) fn kept_entries(space: &Threads<f64>, pattern: &Pattern, values: &[f64], delta: f64) -> Pattern {
+    by_rows(space, pattern.nrows(), &|| (), &|i, (), found| {
+        let g = &values[pattern.row_range(i)];
+        let bound = delta * g.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let kept = |&(k, _): &(usize, _)| k + 1 == g.len() || g[k].abs() > bound;
+        found.extend(pattern.row(i).iter().enumerate().filter(kept).map(|(_, &j)| j));
+    })
+}
+
+/// z / √(zᵀA z), from G on its whole pattern and the entries that are kept.
+pub(crate) fn scale_rows(
+    space: &Threads<f64>,
+    a: &Csr<f64>,
+    (pattern, values): (&Pattern, &[f64]),
+    kept: &Pattern,
+    scaled: &mut [f64],
+) {
+    assert_eq!(scaled.len(), kept.nnz());
+    let scaled = DisjointSlice::new(scaled);
+    space.team().run(|member| {
+        // z by index; 0 elsewhere.
+        let mut numbers = vec![0.0; a.nrows()];
+        for i in member.part(kept.nrows(), CHUNK) {
+            let columns = kept.row(i);
+            // SAFETY: rows of members do not overlap.
+            let z = unsafe { scaled.get(kept.row_range(i)) };
+            let mut whole = pattern.row(i).iter().zip(&values[pattern.row_range(i)]);
+            for (z, &j) in z.iter_mut().zip(columns) {
+                *z = whole.find(|&(&k, _)| k == j).map_or(0.0, |(_, &v)| v);
+                numbers[j as usize] = *z;
+            }
+            let square: f64 = columns.iter().map(|&j| numbers[j as usize] * below(a, j, &numbers)).sum();
+            if square > 0.0 && square.is_finite() {
+                let inverse = 1.0 / square.sqrt();
+                z.iter_mut().for_each(|z| *z *= inverse);
+            }
+            columns.iter().for_each(|&j| numbers[j as usize] = 0.0);
+        }
+    });
+}
+
+/// aⱼⱼ zⱼ + 2 Σ aⱼₖ zₖ over k < j.
+fn below(a: &Csr<f64>, j: u32, z: &[f64]) -> f64 {
+    let (columns, values) = a.row(j as usize);
+    let mut sum = 0.0;
+    for (&k, v) in columns.iter().zip(values) {
+        if k >= j {
+            return 2.0 * sum + if k == j { v * z[j as usize] } else { 0.0 };
+        }
+        sum += v * z[k as usize];
+    }
+    2.0 * sum
+}

@@ -1,0 +1,203 @@
+//! The pattern of G: powers of the large entries of A.
+//!
+//! Ã has the entries of A with |aᵢⱼ| > τ √(aᵢᵢ aⱼⱼ) and the whole diagonal (eq. 3.8). B₀ = I, and k times Bₚ₊₁ = Low(Bₚ Ã) (eq. 3.9), symbolically: row i
+//! of Bₚ₊₁ has the columns up to i of the rows of Ã that row i of Bₚ names. Algorithm 3.1 of the paper takes k − 1 steps; its equation and its results
+//! take k.
+
+use crate::error::SetupError;
+use crate::matrix::{Csr, Pattern};
+use crate::space::Threads;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Rows that a member takes at a time.
+const GRAIN: usize = 256;
+
+/// Ã: the pattern of the entries above `tau`, and the diagonal.
+pub(crate) fn large_entries(space: &Threads<f64>, a: &Csr<f64>, tau: f64) -> Pattern {
+    let roots = roots_of_diagonal(a);
+    let rows = |i: usize, found: &mut Vec<u32>| {
+        let (columns, values) = a.row(i);
+        let mut diagonal = false;
+        for (&j, v) in columns.iter().zip(values) {
+            if j as usize > i && !diagonal {
+                found.push(i as u32);
+                diagonal = true;
+            }
+            if j as usize == i {
+                diagonal = true;
+            }
+            if j as usize == i || v.abs() > tau * roots[i] * roots[j as usize] {
+                found.push(j);
+            }
+        }
+        if !diagonal {
+            found.push(i as u32);
+        }
+    };
+    by_rows(space, a.nrows(), &|| (), &|i, (), found| rows(i, found))
+}
+
+/// √|aᵢᵢ|.
+pub(crate) fn roots_of_diagonal(a: &Csr<f64>) -> Vec<f64> {
+    (0..a.nrows()).map(|i| a.get(i, i).abs().sqrt()).collect()
+}
+
+/// Low(Low(Ã) Ã …): the pattern after `power` steps, each row in order and with its diagonal at its end. An error if it has more than `most` entries.
+/// Row i of a power depends on row i of the one before and on Ã, so every row takes all of its steps at once.
+pub(crate) fn powers(
+    space: &Threads<f64>,
+    large: &Pattern,
+    power: usize,
+    most: u64,
+) -> Result<Pattern, SetupError> {
+    let n = large.nrows();
+    let row = |i: usize, seen: &mut Vec<u32>, found: &mut Vec<u32>| {
+        let begin = found.len();
+        found.push(i as u32);
+        // Marks are rows, so that none is to be removed.
+        seen[i] = i as u32;
+        let mut last = begin;
+        for _ in 0..power {
+            // What the last step has found is all that the next can add to.
+            let end = found.len();
+            for at in last..end {
+                for &k in large.row(found[at] as usize) {
+                    if k as usize > i {
+                        break;
+                    }
+                    if seen[k as usize] != i as u32 {
+                        seen[k as usize] = i as u32;
+                        found.push(k);
+                    }
+                }
+            }
+            last = end;
+        }
+        found[begin..].sort_unstable();
+    };
+    by_rows_up_to(most, space, n, &|| vec![u32::MAX; n], &row)
+}
+
+/// A pattern whose rows are found one by one, by all members of the team.
+pub(crate) fn by_rows<M>(
+    space: &Threads<f64>,
+    n: usize,
+    marks: &(dyn Fn() -> M + Sync),
+    row: &(dyn Fn(usize, &mut M, &mut Vec<u32>) + Sync),
+) -> Pattern {
+    by_rows_up_to(u64::MAX, space, n, marks, row).unwrap_or_else(|_| unreachable!("there is no limit"))
+}
+
+/// The same, or an error if it has more than `most` entries.
+fn by_rows_up_to<M>(
+    most: u64,
+    space: &Threads<f64>,
+    n: usize,
+    marks: &(dyn Fn() -> M + Sync),
+    row: &(dyn Fn(usize, &mut M, &mut Vec<u32>) + Sync),
+) -> Result<Pattern, SetupError> {
+    by_blocks_up_to(most, space, n, marks, &|rows, marks, columns, lengths| {
+        for i in rows {
+            let begin = columns.len();
+            row(i, marks, columns);
+            lengths.push((columns.len() - begin) as u32);
+        }
+    })
+}
+
+/// Columns and lengths of some rows.
+type Block<'a, M> = &'a (dyn Fn(Range<usize>, &mut M, &mut Vec<u32>, &mut Vec<u32>) + Sync);
+
+/// A pattern whose rows are found some at a time, by all members of the team. An error if it has more than `most` entries.
+pub(crate) fn by_blocks_up_to<M>(
+    most: u64,
+    space: &Threads<f64>,
+    n: usize,
+    marks: &(dyn Fn() -> M + Sync),
+    block_of: Block<'_, M>,
+) -> Result<Pattern, SetupError> {
+    let blocks = n.div_ceil(GRAIN);
+    let (next, total, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    // Columns and lengths of rows, block after block.
+    let found: Vec<Mutex<(Vec<u32>, Vec<u32>)>> = (0..blocks).map(|_| Mutex::default()).collect();
+    space.team().run(|_| {
+        let mut marks = marks();
+        loop {
+            let block = next.fetch_add(1, Ordering::Relaxed) as usize;
+            if block >= blocks || stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let (mut columns, mut lengths) = (Vec::new(), Vec::with_capacity(GRAIN));
+            block_of(block * GRAIN..((block + 1) * GRAIN).min(n), &mut marks, &mut columns, &mut lengths);
+            let all = total.fetch_add(columns.len() as u64, Ordering::Relaxed) + columns.len() as u64;
+            if all > most {
+                stop.store(true, Ordering::Relaxed);
+            }
+            *found[block].lock().unwrap_or_else(PoisonError::into_inner) = (columns, lengths);
+        }
+    });
+    if stop.into_inner() {
+        let bytes = |entries: u64| entries.saturating_mul(super::BYTES_PER_ENTRY);
+        return Err(SetupError::MemoryLimit { predicted: bytes(total.into_inner()), limit: bytes(most) });
+    }
+    let (mut row_ptr, mut col_idx) =
+        (Vec::with_capacity(n + 1), Vec::with_capacity(total.into_inner() as usize));
+    row_ptr.push(0);
+    for block in found {
+        let (columns, lengths) = block.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut end = col_idx.len();
+        for length in lengths {
+            end += length as usize;
+            row_ptr.push(end);
+        }
+        col_idx.extend(columns);
+    }
+    Ok(Pattern::trusted(n, n, row_ptr, col_idx))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chain(n: usize) -> Csr<f64> {
+        let entries = (0..n).flat_map(|i| {
+            let left = (i > 0).then(|| (i, i - 1, -1.0));
+            let right = (i + 1 < n).then(|| (i, i + 1, -1.0));
+            left.into_iter().chain([(i, i, 2.0)]).chain(right)
+        });
+        Csr::from_entries(n, n, entries).unwrap()
+    }
+
+    /// On a chain the k-th power reaches k points back.
+    #[test]
+    fn powers_of_a_chain() {
+        let (a, space) = (chain(600), Threads::new(2));
+        let large = large_entries(&space, &a, 0.0);
+        assert_eq!(large.row(5), [4, 5, 6]);
+        for k in 1..4 {
+            let rows = powers(&space, &large, k, u64::MAX).unwrap();
+            for i in [0, 1, 7, 599] {
+                let expected: Vec<u32> = (i.max(k) - k..=i).map(|j| j as u32).collect();
+                assert_eq!(rows.row(i), expected, "{k} {i}");
+            }
+        }
+    }
+
+    /// |−1| ≤ 0.5 √(2 · 2): everything off the diagonal is dropped, and a diagonal that is not there is added.
+    #[test]
+    fn what_is_not_above_the_threshold_is_dropped() {
+        let space = Threads::new(1);
+        assert_eq!(large_entries(&space, &chain(3), 0.5).col_idx(), [0, 1, 2]);
+        let a = Csr::from_entries(2, 2, [(0, 1, 1.0), (1, 0, 1.0)]).unwrap();
+        assert_eq!(large_entries(&space, &a, 0.0).col_idx(), [0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn a_limit_is_kept() {
+        let space = Threads::new(1);
+        let large = large_entries(&space, &chain(1000), 0.0);
+        assert!(matches!(powers(&space, &large, 3, 2000), Err(SetupError::MemoryLimit { .. })));
+    }
+}

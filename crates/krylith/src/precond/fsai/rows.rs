@@ -1,0 +1,196 @@
+//! The rows of G on a pattern: gather A[P,P], solve, scatter.
+//!
+//! Rows are sorted by the size of their systems, so that eight of one size make a batch ([`batch`](super::batch)); the last batch of a size repeats its
+//! last row. Larger systems than [`LARGEST`] are one at a time, by the blocked kernels of complete factors. Members of the team take some batches at
+//! a time, the largest systems first, so that none waits long for another.
+#![allow(unsafe_code)]
+
+use super::batch::{SYSTEMS, last_rows_of_inverses, triangle};
+use crate::disjoint::DisjointSlice;
+use crate::matrix::{Csr, Pattern};
+use crate::precond::direct::{Copies, eliminate_cholesky};
+use crate::space::Threads;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Rows of a system that is solved in a batch, at most: the triangles of eight fit into a cache of 1 MB.
+pub(crate) const LARGEST: usize = 128;
+
+/// An index is not in the pattern of a row.
+const ABSENT: u32 = u32::MAX;
+
+/// Batches that a member takes at a time.
+const BATCHES_AT_A_TIME: usize = 16;
+
+/// Rows in the order in which they are solved.
+#[derive(Debug, Clone)]
+pub(crate) struct Batches {
+    /// Rows by the sizes of their systems, the largest first, and by number among equals.
+    rows: Vec<u32>,
+    /// Where batches begin in `rows`, and the end.
+    begin: Vec<u32>,
+}
+
+impl Batches {
+    /// Of all rows of a pattern.
+    pub(crate) fn new(pattern: &Pattern) -> Self {
+        Self::of(pattern, |_| true)
+    }
+
+    /// Of some rows of a pattern.
+    pub(crate) fn of(pattern: &Pattern, is_among: impl Fn(usize) -> bool) -> Self {
+        let size = |i: usize| pattern.row_range(i).len();
+        let all = || (0..pattern.nrows()).filter(|&i| is_among(i));
+        let largest = all().map(size).max().unwrap_or(0);
+        let mut counts = vec![0u32; largest + 1];
+        all().for_each(|i| counts[size(i)] += 1);
+        let (mut next, mut begin, mut at) = (vec![0u32; largest + 1], vec![0], 0);
+        for m in (0..=largest).rev() {
+            next[m] = at;
+            let end = at + counts[m];
+            let most = if m <= LARGEST { SYSTEMS as u32 } else { 1 };
+            while at < end {
+                at = end.min(at + most);
+                begin.push(at);
+            }
+        }
+        let mut rows = vec![0; at as usize];
+        for i in all() {
+            let next = &mut next[size(i)];
+            rows[*next as usize] = i as u32;
+            *next += 1;
+        }
+        Batches { rows, begin }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        4 * (self.rows.len() + self.begin.len())
+    }
+
+    fn len(&self) -> usize {
+        self.begin.len() - 1
+    }
+
+    fn rows(&self, batch: usize) -> &[u32] {
+        &self.rows[self.begin[batch] as usize..self.begin[batch + 1] as usize]
+    }
+}
+
+/// What a member writes while it solves systems.
+pub(crate) struct Buffers {
+    /// Where an index is in the pattern of a row.
+    places: Vec<u32>,
+    l: Vec<[f64; SYSTEMS]>,
+    g: Vec<[f64; SYSTEMS]>,
+    panel: Vec<f64>,
+    copies: Copies,
+}
+
+impl Buffers {
+    /// For a matrix of n rows.
+    pub(crate) fn new(n: usize) -> Self {
+        Buffers {
+            places: vec![ABSENT; n],
+            l: Vec::new(),
+            g: Vec::new(),
+            panel: Vec::new(),
+            copies: Copies::default(),
+        }
+    }
+}
+
+/// G on the rows of a pattern that are in batches, each with its diagonal at its end: `values` in the order of the pattern.
+pub(crate) fn solve_rows(
+    space: &Threads<f64>,
+    a: &Csr<f64>,
+    pattern: &Pattern,
+    batches: &Batches,
+    values: &mut [f64],
+) {
+    assert_eq!(values.len(), pattern.nnz());
+    let (values, next) = (DisjointSlice::new(values), AtomicUsize::new(0));
+    space.team().run(|_| {
+        let mut buffers = Buffers::new(pattern.nrows());
+        loop {
+            let first = next.fetch_add(BATCHES_AT_A_TIME, Ordering::Relaxed);
+            if first >= batches.len() {
+                break;
+            }
+            for batch in first..(first + BATCHES_AT_A_TIME).min(batches.len()) {
+                let rows = batches.rows(batch);
+                // SAFETY: every row is in one batch, and every batch is taken once.
+                let own = |i: u32| unsafe { values.get(pattern.row_range(i as usize)) };
+                let indices = pattern.row(rows[0] as usize);
+                if indices.len() <= LARGEST || !solve_large(a, indices, &mut buffers, own(rows[0])) {
+                    let of = |k: usize| pattern.row(rows[k] as usize);
+                    let g = solve_batch(a, rows.len(), of, &mut buffers);
+                    for (lane, &row) in rows.iter().enumerate() {
+                        own(row).iter_mut().zip(g).for_each(|(value, g)| *value = g[lane]);
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// Up to eight rows of one size, by their indices: the numbers of row k are those of lane k.
+pub(crate) fn solve_batch<'b, 'p>(
+    a: &Csr<f64>,
+    count: usize,
+    indices: impl Fn(usize) -> &'p [u32],
+    buffers: &'b mut Buffers,
+) -> &'b [[f64; SYSTEMS]] {
+    let Buffers { places, l, g, .. } = buffers;
+    let m = indices(0).len();
+    l.clear();
+    l.resize(triangle(m), [0.0; SYSTEMS]);
+    g.resize(m.max(g.len()), [0.0; SYSTEMS]);
+    for lane in 0..count {
+        gather(a, indices(lane), places, |i, j, value| l[triangle(i) + j][lane] = value);
+    }
+    // Lanes that are left repeat the last system, so that no pivot is zero.
+    for numbers in l.iter_mut().filter(|_| count < SYSTEMS) {
+        let last = numbers[count - 1];
+        numbers[count..].fill(last);
+    }
+    last_rows_of_inverses::<f64>(m, l, g);
+    &g[..m]
+}
+
+/// One row by blocked kernels; `false` if a pivot is not positive.
+fn solve_large(a: &Csr<f64>, indices: &[u32], buffers: &mut Buffers, g: &mut [f64]) -> bool {
+    let Buffers { places, panel, copies, .. } = buffers;
+    let m = indices.len();
+    panel.clear();
+    panel.resize(m * m, 0.0);
+    gather(a, indices, places, |i, j, value| panel[i + j * m] = value);
+    let largest = (0..m).map(|j| panel[j * (m + 1)]).fold(0.0, f64::max);
+    if eliminate_cholesky(panel, m, m, largest * f64::EPSILON, copies).is_err() {
+        return false;
+    }
+    for j in (0..m).rev() {
+        let column = &panel[j * m..(j + 1) * m];
+        let right = if j == m - 1 { 1.0 } else { 0.0 };
+        let sum = column[j + 1..].iter().zip(&g[j + 1..]).fold(right, |sum, (l, g)| sum - l * g);
+        g[j] = sum / column[j];
+    }
+    g.iter().all(|g| g.is_finite())
+}
+
+/// The lower triangle of A[P,P] for sorted indices P.
+#[inline(always)]
+fn gather(a: &Csr<f64>, indices: &[u32], places: &mut [u32], mut put: impl FnMut(usize, usize, f64)) {
+    indices.iter().zip(0..).for_each(|(&index, place)| places[index as usize] = place);
+    for (i, &index) in indices.iter().enumerate() {
+        let (columns, values) = a.row(index as usize);
+        for (&column, &value) in columns.iter().zip(values) {
+            if column > index {
+                break;
+            }
+            let place = places[column as usize];
+            if place != ABSENT {
+                put(i, place as usize, value);
+            }
+        }
+    }
+    indices.iter().for_each(|&index| places[index as usize] = ABSENT);
+}
