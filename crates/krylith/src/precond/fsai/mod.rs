@@ -1,17 +1,17 @@
 //! Factored sparse approximate inverses: M⁻¹ = Gᵀ G, with G lower triangular and sparse.
 //!
 //! On a given pattern S, G is what minimises the Kaporin number of G A Gᵀ, the arithmetic mean of its eigenvalues over their geometric mean; its rows are
-//! those of L⁻¹ restricted to small dense parts of A ([`batch`]), each independent of the others, and G A Gᵀ has a unit diagonal. Applying
+//! those of L⁻¹ restricted to small dense parts of A (`batch`), each independent of the others, and G A Gᵀ has a unit diagonal. Applying
 //! M⁻¹ is two products, so there is nothing to wait for, unlike in triangular solves.
 //!
-//! Phases, each with plain arrays in and out: large entries and their powers ([`pattern`]) or a pattern that grows ([`adaptive`]), gather and solve
-//! ([`rows`]), filter and scale ([`filter`]), transpose.
+//! Phases, each with plain arrays in and out: large entries and their powers (`pattern`) or a pattern that grows (`adaptive`), gather and solve
+//! (`rows`), filter and scale (`filter`), transpose.
 //!
 //! Deviations from the paper's Algorithm 3.1, whose text and equations say otherwise in each: k steps of (3.9) and not k − 1; magnitudes in drop tests; the
 //! diagonal is always kept; one scaling per row. A pivot that is not positive shrinks the pattern of its row, so a factor is always
 //! found, and Gᵀ G is always positive definite.
 //!
-//! G is computed by rows; A, G and Gᵀ are then stored in whatever placement products are fast in ([`layout`]): as stencils on a grid, in slices, by
+//! G is computed by rows; A, G and Gᵀ are then stored in whatever placement products are fast in (`layout`): as stencils on a grid, in slices, by
 //! rows. A refactorization keeps the patterns of the first matrix, those after the filter too.
 //!
 //! References: Kolotilina & Yeremin 1993, doi:10.1137/0614004; Kaporin 1994, doi:10.1002/nla.1680010208; Bernaschi, Bisson, Fantozzi & Janna 2016,
