@@ -31,6 +31,9 @@ const MOST_PLACES: f64 = 2.0;
 /// The same for A in the order of its factor: the sweeps gain more than the product loses.
 const MOST_PLACES_OF_A: f64 = 3.0;
 
+/// The same for several matrices in one order: strips that are at least so full are taken as they are.
+const NEARLY_FULL: f64 = 0.9;
+
 /// Rows with more entries than this are not looked at: finding their strips would take time quadratic in it.
 const LONGEST_ROW: usize = 512;
 
@@ -159,7 +162,21 @@ impl SlicedPattern {
             sources.iter().map(|s| Self::cut_along(s, Arc::clone(&order), MOST_PLACES, true).ok()).collect()
         };
         let strips = |found: &Vec<Self>| found.iter().map(|p| p.lower.len() + p.upper.len()).sum::<usize>();
-        orders.into_iter().flatten().filter_map(all).min_by_key(strips).ok_or(NotSliced::Scattered)
+        let mut best: Option<Vec<Self>> = None;
+        for order in orders.into_iter().flatten() {
+            // Where strips are full there is nothing to gain by another order.
+            if best.as_ref().is_some_and(|best| best.iter().all(|p| p.fullness() > NEARLY_FULL)) {
+                break;
+            }
+            best = best.into_iter().chain(all(order)).min_by_key(strips);
+        }
+        best.ok_or(NotSliced::Scattered)
+    }
+
+    /// Entries off the diagonal over places of strips.
+    pub(crate) fn fullness(&self) -> f64 {
+        let places = (self.lower.len() + self.upper.len()) * LANES;
+        if places > 0 { (self.source.nnz() - self.source.nrows()) as f64 / places as f64 } else { 1.0 }
     }
 
     /// Where rows stand.
@@ -284,9 +301,7 @@ impl SlicedPattern {
 
     /// In a few words, for reports.
     pub fn describe(&self) -> String {
-        let entries = self.source.nnz() - self.source.nrows();
-        let places = (self.lower.len() + self.upper.len()) * LANES;
-        let full = if places > 0 { 100.0 * entries as f64 / places as f64 } else { 100.0 };
+        let full = 100.0 * self.fullness();
         let (levels, slices) = (self.order.levels.len() - 1, self.order.slices());
         format!("{levels} wavefronts, {slices} slices, strips {full:.0} % full")
     }

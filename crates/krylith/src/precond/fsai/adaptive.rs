@@ -11,7 +11,7 @@
 
 use super::batch::SYSTEMS;
 use super::pattern::by_blocks_up_to;
-use super::rows::{Buffers, solve_batch};
+use super::rows::{Buffers, MOST_INDICES, solve_batch};
 use crate::error::SetupError;
 use crate::matrix::{Csr, Pattern};
 use crate::space::Threads;
@@ -115,6 +115,7 @@ impl Marks {
                 if !self.rows[k].is_done {
                     self.find_largest(a, (i, k), inverses, growth.entries);
                     let Row { indices, is_done, .. } = &mut self.rows[k];
+                    self.chosen.truncate(MOST_INDICES - indices.len());
                     *is_done = self.chosen.is_empty();
                     indices.extend(self.chosen.iter().map(|&(_, index)| index));
                     indices.sort_unstable();

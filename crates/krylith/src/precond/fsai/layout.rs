@@ -43,6 +43,9 @@ impl LayoutBuilder<Threads<f64>> for AsProducts {
         let g = recorder.factoring(|| symbolic.g(setup.space, setup.source, None))?;
         let transposed = recorder.factoring(|| g.transpose().without_hash());
         let made = Made { symbolic, g, transposed };
+        if setup.a.is_none() || setup.other_matrix().is_some() {
+            return Ok(by_rows(setup, kind, made, "the preconditioner is not made from A"));
+        }
         let found = recorder.analyzing(|| on_grid(setup, &made));
         let reason = match found.and_then(|places| with_values(setup, &made, places, recorder)) {
             Ok(places) => return Ok(placed(setup, kind, made, places)),
@@ -93,9 +96,6 @@ type Places<K> = (Box<dyn Placement<Threads<f64>> + Send + Sync>, [K; 3], String
 fn on_grid(setup: &Context<'_>, made: &Made) -> Result<Places<StencilMatrix>, String> {
     if setup.options.layout != Layout::Auto {
         return Err("as asked".into());
-    }
-    if setup.a.is_none() || setup.other_matrix().is_some() {
-        return Err("the preconditioner is not made from A".into());
     }
     let structure: Structure =
         setup.findings.structure(setup.source.pattern()).map_err(|reason| reason.to_string())?;
@@ -158,12 +158,10 @@ fn in_slices(setup: &Context<'_>, made: &Made) -> Result<Places<Sliced>, String>
     if setup.options.layout == Layout::Rows {
         return Err("as asked".into());
     }
-    if setup.a.is_none() || setup.other_matrix().is_some() {
-        return Err("the preconditioner is not made from A".into());
-    }
     let sources = [setup.source, &made.g, &made.transposed].map(Csr::pattern);
     let found = SlicedPattern::find_for_products(&sources).map_err(|reason| reason.to_string())?;
-    let words = format!("slices of eight rows: A {}; G {}", found[0].describe(), found[1].describe());
+    let [of_a, of_g] = [0, 1].map(|k| 100.0 * found[k].fullness());
+    let words = format!("slices of eight rows: strips of A {of_a:.0} % full, of G {of_g:.0} %");
     let patterns: Vec<_> = found.into_iter().map(Arc::new).collect();
     room_for(setup, patterns.iter().map(|p| p.bytes() + p.bytes_of_values(8) + p.bytes_of_uniform()).sum())?;
     let order = Box::new(Placed(patterns[0].order()));
@@ -207,19 +205,8 @@ where
     let (rows, places, copy) = (setup.source.nrows(), placement.layout(), of_a.bytes());
     let m = DynPreconditioner::<_, K>::new(m);
     let memory = Memory::placed(layout, rows, places, copy, m.bytes());
-    let vectors = memory.vectors(setup.method);
-    let summary = SetupSummary {
-        kind,
-        nnz: m.entries(),
-        bytes: m.bytes(),
-        shift: 0.0,
-        schedule: None,
-        layout: memory.layout,
-        ordering: String::new(),
-        predicted: memory.copy + memory.factor + vectors,
-        held: memory.copy + memory.factor + vectors,
-        storing: Storing::BY_ROWS,
-    };
+    let held = memory.copy + memory.factor + memory.vectors(setup.method);
+    let summary = summary(kind, (m.entries(), m.bytes()), memory.layout, held);
     let engine = PlacedEngine::new(placement, Matrices::new(of_a, None), m);
     Attempt::Built(Built::Placed(DynEngine::new(engine)), summary)
 }
@@ -230,17 +217,22 @@ fn by_rows(setup: &Context<'_>, kind: PrecondSpec, made: Made, reason: &str) -> 
     let kept = Arc::clone(g.pattern());
     let m = DynPreconditioner::<_, Csr<f64>>::new(FsaiFactor { symbolic, kept, g, transposed });
     let held = m.bytes() + setup.vector_bytes() as usize;
-    let summary = SetupSummary {
+    let summary = summary(kind, (m.entries(), m.bytes()), format!("rows as given: {reason}"), held);
+    Attempt::Built(Built::InOrder(m), summary)
+}
+
+/// What is reported: its bytes are known once it is there.
+fn summary(kind: PrecondSpec, (nnz, bytes): (usize, usize), layout: String, held: usize) -> SetupSummary {
+    SetupSummary {
         kind,
-        nnz: m.entries(),
-        bytes: m.bytes(),
+        nnz,
+        bytes,
         shift: 0.0,
         schedule: None,
-        layout: format!("rows as given: {reason}"),
+        layout,
         ordering: String::new(),
         predicted: held,
         held,
         storing: Storing::BY_ROWS,
-    };
-    Attempt::Built(Built::InOrder(m), summary)
+    }
 }

@@ -12,7 +12,7 @@
 //! found, and Gᵀ G is always positive definite.
 //!
 //! G is computed by rows; A, G and Gᵀ are then stored in whatever placement products are fast in (`layout`): as stencils on a grid, in slices, by
-//! rows. A refactorization keeps the patterns of the first matrix, those after the filter too.
+//! rows. A refactorization keeps the patterns of the first matrix, those after the filter too; unlike those of incomplete factors it allocates, G and Gᵀ by rows.
 //!
 //! References: Kolotilina & Yeremin 1993, doi:10.1137/0614004; Kaporin 1994, doi:10.1002/nla.1680010208; Bernaschi, Bisson, Fantozzi & Janna 2016,
 //! doi:10.1137/15M1027826, whose equations are cited here.

@@ -4,6 +4,7 @@
 //! of Bₚ₊₁ has the columns up to i of the rows of Ã that row i of Bₚ names. Algorithm 3.1 of the paper takes k − 1 steps; its equation and its results
 //! take k.
 
+use super::rows::MOST_INDICES;
 use crate::error::SetupError;
 use crate::matrix::{Csr, Pattern};
 use crate::space::Threads;
@@ -45,7 +46,8 @@ pub(crate) fn roots_of_diagonal(a: &Csr<f64>) -> Vec<f64> {
 }
 
 /// Low(Low(Ã) Ã …): the pattern after `power` steps, each row in order and with its diagonal at its end. An error if it has more than `most` entries.
-/// Row i of a power depends on row i of the one before and on Ã, so every row takes all of its steps at once.
+/// Row i of a power depends on row i of the one before and on Ã, so every row takes all of its steps at once. It keeps the [`MOST_INDICES`] that were found
+/// first: the diagonal, and what the fewest steps reach.
 pub(crate) fn powers(
     space: &Threads<f64>,
     large: &Pattern,
@@ -74,6 +76,10 @@ pub(crate) fn powers(
                 }
             }
             last = end;
+            if found.len() - begin > MOST_INDICES {
+                found.truncate(begin + MOST_INDICES);
+                break;
+            }
         }
         found[begin..].sort_unstable();
     };
@@ -192,6 +198,20 @@ mod tests {
         assert_eq!(large_entries(&space, &chain(3), 0.5).col_idx(), [0, 1, 2]);
         let a = Csr::from_entries(2, 2, [(0, 1, 1.0), (1, 0, 1.0)]).unwrap();
         assert_eq!(large_entries(&space, &a, 0.0).col_idx(), [0, 1, 0, 1]);
+    }
+
+    /// A row that is coupled to all others has a system of bounded size.
+    #[test]
+    fn a_dense_row_keeps_what_is_found_first() {
+        let n = 3 * MOST_INDICES;
+        let entries = (0..n).flat_map(|i| [(i, i, n as f64), (n - 1, i, 1.0), (i, n - 1, 1.0)]);
+        let a = Csr::from_entries(n, n, entries).unwrap();
+        let space = Threads::new(1);
+        for power in [1, 2] {
+            let rows = powers(&space, &large_entries(&space, &a, 0.0), power, u64::MAX).unwrap();
+            let last = rows.row(n - 1);
+            assert_eq!((last.len(), last[0], last[MOST_INDICES - 1]), (MOST_INDICES, 0, n as u32 - 1));
+        }
     }
 
     #[test]
