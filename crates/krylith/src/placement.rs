@@ -63,6 +63,18 @@ pub trait Storage<S: Space>: LinearOperator<S> + Send + Sync + Sized {
 
     /// Bytes of the values, and of indices that are not shared.
     fn bytes(&self) -> usize;
+
+    /// y = A x and ‖y‖²; one pass where the storage overrides it.
+    fn apply_square(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut Self::Scratch,
+    ) -> Result<S::Scalar, BackendError> {
+        self.apply(space, x, y, scratch)?;
+        space.dot(y, y)
+    }
 }
 
 /// Compressed rows, in the order of A.

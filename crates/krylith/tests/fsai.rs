@@ -3,7 +3,7 @@
 use krylith::gallery::Problem;
 use krylith::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use krylith::precond::fsai::{Fsai, FsaiFactor, PatternRule};
-use krylith::solver::Layout;
+use krylith::solver::{Layout, Precision};
 use krylith::space::Threads;
 use krylith::{Csr, Method, PrecondSpec, Solver};
 
@@ -151,6 +151,7 @@ fn every_storage_has_the_same_preconditioner() {
     let solver = |layout| Solver::new().method(Method::Cg).threads(2).layout(layout);
     for (name, kind) in [
         ("poisson3d:14", PrecondSpec::fsai(0.0, 2, 0.0)),
+        ("jump3d:64", PrecondSpec::fsai(0.0, 1, 0.0)),
         ("elasticity2d:12", PrecondSpec::fsai(0.0, 1, 0.0)),
         ("poisson2d:40", "fsai(0.1,2,0.05)".parse().unwrap()),
         ("fem2d:30", PrecondSpec::fsai(0.0, 2, 0.0)),
@@ -159,19 +160,26 @@ fn every_storage_has_the_same_preconditioner() {
         let mut a = problem(name);
         let b: Vec<f64> = (0..a.nrows()).map(|i| ((i * 7919 % 1009) as f64 - 504.0) / 504.0).collect();
         let mut iterations = Vec::new();
-        for layout in [Layout::Auto, Layout::Slices, Layout::Rows] {
-            let mut prepared = solver(layout).preconditioner(kind).prepare(&a).unwrap();
+        for (layout, precision) in [
+            (Layout::Auto, Precision::F64),
+            (Layout::Slices, Precision::F64),
+            (Layout::Slices, Precision::Mixed),
+            (Layout::Rows, Precision::F64),
+        ] {
+            let solver = solver(layout).precision(precision).preconditioner(kind);
+            let mut prepared = solver.prepare(&a).unwrap();
             let mut x = vec![0.0; a.nrows()];
             let report = prepared.solve(&a, &b, &mut x).unwrap();
             iterations.push(report.require_converged().unwrap().iterations);
             let stored = report.layout.split(&[':', ' ']).next().unwrap().to_owned();
             let expected = match (layout, name) {
-                (Layout::Auto, "poisson3d:14" | "poisson2d:40") => "structured",
+                (Layout::Auto, "jump3d:64") => "structured",
                 (Layout::Rows, _) => "rows",
-                (Layout::Slices, "poisson3d:14" | "poisson2d:40") => "slices",
+                (_, "poisson3d:14" | "poisson2d:40") => "slices",
                 _ => &stored,
             };
             assert_eq!(stored, expected, "{name}");
+            assert_eq!(report.layout.contains("f32"), stored == "slices" && precision == Precision::Mixed);
             // Eight times A has an eighth of the inverse: the same iterations, another preconditioner.
             let before = a.clone();
             a.values_mut().iter_mut().for_each(|v| *v *= 8.0);

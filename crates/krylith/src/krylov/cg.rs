@@ -91,8 +91,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
             // z = M⁻¹ r;  rᵀz
             let mut rz = S::Scalar::ZERO;
             if ended.is_none() {
-                m.apply(space, r, z, m_scratch)?;
-                rz = space.dot(r, z)?;
+                rz = m.apply_dot(space, r, z, m_scratch)?;
                 ended = not_positive(rz, Status::IndefinitePreconditioner);
             }
             if let Some(status) = ended {

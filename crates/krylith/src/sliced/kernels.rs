@@ -23,6 +23,15 @@ pub struct Values {
     pub(super) upper: *const f64,
 }
 
+/// Slices that may stand at several places: strips by their offset from the first row of a slice.
+#[derive(Clone, Copy)]
+pub struct SharedTable<'a, S> {
+    pub(super) first: &'a [u32],
+    pub(super) offset: &'a [i32],
+    pub(super) mask: &'a [u8],
+    pub(super) values: &'a [[S; LANES]],
+}
+
 /// A factor in the making.
 #[derive(Clone, Copy)]
 pub struct FactorWriter<S> {
@@ -56,6 +65,8 @@ dispatch! {
     pub(super) unsafe fn multiply(p: &SlicedPattern, a: Values, slices: Range<usize>, x: *const f64, y: *mut f64) = multiply_with;
     /// The same, bit for bit, where all entries of a strip are equal and stored once.
     pub(super) unsafe fn multiply_uniform(p: &SlicedPattern, a: Values, slices: Range<usize>, x: *const f64, y: *mut f64) = multiply_uniform_with;
+    /// y = A x from slice `first` on, by the numbers of the slices in a table.
+    pub(super) unsafe fn multiply_shared<S: Access>(table: SharedTable<'_, S>, which: &[u32], first: usize, x: *const f64, y: *mut f64) = multiply_shared_with;
     /// y = x − L y for these slices, upwards.
     pub(super) unsafe fn forward<S: Access>(p: &Strips, l: *const S, slices: Range<usize>, x: *const f64, y: *mut f64) = forward_with;
     /// z = z / d − U z for these slices, downwards, in place.
@@ -118,6 +129,41 @@ unsafe fn multiply_uniform_with<L: Lanes>(
     let load = |values: *const f64| move |k: usize| unsafe { L::splat(*values.add(k)) };
     // SAFETY: as the module says.
     unsafe { multiply_by::<L>(p, load(a.lower), a.diagonal, load(a.upper), slices, x, y) }
+}
+
+#[inline(always)]
+unsafe fn multiply_shared_with<L: Lanes, S: Access>(
+    table: SharedTable<'_, S>,
+    which: &[u32],
+    first: usize,
+    x: *const f64,
+    y: *mut f64,
+) {
+    let SharedTable { first: begins, offset, mask, values } = table;
+    for (k, &number) in which.iter().enumerate() {
+        let at = (first + k) * LANES;
+        // SAFETY: the number is a slice of the table, its strips exist, and lanes in a mask are positions.
+        unsafe {
+            let begin = *begins.get_unchecked(number as usize) as usize;
+            let end = *begins.get_unchecked(number as usize + 1) as usize;
+            let product = |strip: usize| {
+                let from = x.wrapping_add(at).wrapping_offset(*offset.get_unchecked(strip) as isize);
+                let x = L::load_some(*mask.get_unchecked(strip), from);
+                L::mul(S::load::<L>(values.get_unchecked(strip).as_ptr()), x)
+            };
+            // Two sums, so that none waits for the one before.
+            let mut sums = [L::splat(0.0); 2];
+            let pairs = begin + (end - begin) / 2 * 2;
+            for strip in (begin..pairs).step_by(2) {
+                sums = [L::add(sums[0], product(strip)), L::add(sums[1], product(strip + 1))];
+            }
+            if pairs < end {
+                sums[0] = L::add(sums[0], product(pairs));
+            }
+            let acc = L::add(sums[0], sums[1]);
+            L::store(y.add(at), acc);
+        }
+    }
 }
 
 #[inline(always)]

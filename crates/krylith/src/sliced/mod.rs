@@ -50,12 +50,15 @@ mod kernels;
 mod layout;
 mod matrix;
 mod order;
+mod shared;
 mod strips;
 
 pub use crate::simd::StorageScalar;
 pub use factor::{SlicedFactor, SlicedSymbolic};
 pub(crate) use layout::InSlices;
 pub use matrix::Sliced;
+pub(crate) use order::LevelOrder;
+pub(crate) use shared::SharedSlices;
 pub use strips::{NotSliced, SlicedPattern};
 
 /// Rows of a slice, lanes of a strip.

@@ -29,7 +29,7 @@ pub(crate) struct LevelOrder {
 
 impl LevelOrder {
     /// Rows as they are: for products, which have no order.
-    pub(super) fn natural(n: usize) -> Self {
+    pub(crate) fn natural(n: usize) -> Self {
         let slices = n.div_ceil(LANES);
         let rows = (0..slices * LANES).map(|k| if k < n { k as u32 } else { EMPTY }).collect();
         LevelOrder { positions: (0..n as u32).collect(), rows, levels: vec![0, slices as u32] }

@@ -31,9 +31,6 @@ const MOST_PLACES: f64 = 2.0;
 /// The same for A in the order of its factor: the sweeps gain more than the product loses.
 const MOST_PLACES_OF_A: f64 = 3.0;
 
-/// The same for several matrices in one order: strips that are at least so full are taken as they are.
-const NEARLY_FULL: f64 = 0.9;
-
 /// Rows with more entries than this are not looked at: finding their strips would take time quadratic in it.
 const LONGEST_ROW: usize = 512;
 
@@ -148,40 +145,10 @@ impl SlicedPattern {
             .map(Self::with_symmetry)
     }
 
-    /// Several patterns of one size in one order, for products alone: rows as they are, or the wavefronts of the first, whichever takes fewer strips.
-    pub(crate) fn find_for_products(sources: &[&Arc<Pattern>]) -> Result<Vec<Self>, NotSliced> {
-        let of_first = Self::find_order(sources[0], MOST_POSITIONS);
-        if let Err(
-            reason @ (NotSliced::Unfit(_) | NotSliced::TooLarge | NotSliced::LongRow | NotSliced::Few(_)),
-        ) = of_first
-        {
-            return Err(reason);
-        }
-        let orders = [Some(Arc::new(LevelOrder::natural(sources[0].nrows()))), of_first.ok()];
-        let all = |order: Arc<LevelOrder>| -> Option<Vec<Self>> {
-            sources.iter().map(|s| Self::cut_along(s, Arc::clone(&order), MOST_PLACES, true).ok()).collect()
-        };
-        let strips = |found: &Vec<Self>| found.iter().map(|p| p.lower.len() + p.upper.len()).sum::<usize>();
-        let mut best: Option<Vec<Self>> = None;
-        for order in orders.into_iter().flatten() {
-            // Where strips are full there is nothing to gain by another order.
-            if best.as_ref().is_some_and(|best| best.iter().all(|p| p.fullness() > NEARLY_FULL)) {
-                break;
-            }
-            best = best.into_iter().chain(all(order)).min_by_key(strips);
-        }
-        best.ok_or(NotSliced::Scattered)
-    }
-
     /// Entries off the diagonal over places of strips.
     pub(crate) fn fullness(&self) -> f64 {
         let places = (self.lower.len() + self.upper.len()) * LANES;
         if places > 0 { (self.source.nnz() - self.source.nrows()) as f64 / places as f64 } else { 1.0 }
-    }
-
-    /// Where rows stand.
-    pub(crate) fn order(&self) -> Arc<LevelOrder> {
-        Arc::clone(&self.order)
     }
 
     fn with_symmetry(mut self) -> Self {

@@ -43,7 +43,7 @@ impl<'a> Block<'a> {
 
 /// Copies of pieces of A and B, kept from product to product.
 #[derive(Debug, Default)]
-pub(crate) struct Copies {
+pub struct Copies {
     a: Vec<f64>,
     b: Vec<f64>,
     /// Rows of a block that is about to be written.

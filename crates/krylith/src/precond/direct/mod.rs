@@ -27,7 +27,8 @@ mod numeric;
 mod scaling;
 
 pub use analysis::Cost;
-pub(crate) use dense::{Copies, eliminate_cholesky};
+pub use dense::Copies;
+pub(crate) use dense::eliminate_cholesky;
 
 use super::require_pattern;
 use crate::error::{BackendError, SetupError};

@@ -4,18 +4,20 @@
 //! G A Gᵀ is a root of. A new entry k < i that moves alone decreases ψ by (A g̃)ₖ² / aₖₖ. Each step adds the entries of a row for which that is
 //! the most, and solves for all entries again. A row is left as it is once a step has decreased its ψ by less than a tolerance times aᵢᵢ.
 //!
-//! Rows depend on A alone, so some hundred rows take all of their steps together, and what they write stays in a cache.
+//! Rows depend on A alone. Eight of them take all of their steps together, one in each lane of a register. The systems are those of the entries below the
+//! diagonal, A[P,P] g̃ = −A[P,i], in the order in which entries were added: a step appends rows to the Cholesky factor L and entries to y = L⁻¹ A[P,i], and
+//! ψ = aᵢᵢ − ‖y‖². Lanes with fewer entries have rows of zeros, which the kernels leave out.
 //!
 //! Reference: Janna & Ferronato 2011, doi:10.1137/100810368. Deviation: they add the largest entries of the gradient 2 A g̃; divided by the
 //! roots of the diagonal, the choice does not depend on the scales of rows.
 
-use super::batch::SYSTEMS;
+use super::batch::{SYSTEMS, append_rows, solve_transposed, triangle};
 use super::pattern::by_blocks_up_to;
-use super::rows::{Buffers, MOST_INDICES, solve_batch};
+use super::repeats::Rows;
+use super::rows::MOST_INDICES;
 use crate::error::SetupError;
 use crate::matrix::{Csr, Pattern};
 use crate::space::Threads;
-use std::ops::Range;
 
 /// How a pattern grows.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,155 +35,278 @@ pub(crate) fn grow(
     space: &Threads<f64>,
     a: &Csr<f64>,
     growth: Growth,
+    rows: Rows<'_>,
     most: u64,
 ) -> Result<Pattern, SetupError> {
     let diagonal: Vec<f64> = (0..a.nrows()).map(|i| a.get(i, i).abs()).collect();
     let inverses: Vec<f64> = diagonal.iter().map(|d| 1.0 / d).collect();
-    let marks = || Marks::new(a.nrows());
-    by_blocks_up_to(most, space, a.nrows(), &marks, &|rows, marks: &mut Marks, columns, lengths| {
-        marks.grow(a, rows, (&diagonal, &inverses), growth);
-        for row in &marks.rows {
-            columns.extend(&row.indices);
-            lengths.push(row.indices.len() as u32);
+    let matrix = Matrix { a, diagonal: &diagonal, inverses: &inverses };
+    let sizes = [rows.len(), a.nrows()];
+    by_blocks_up_to(most, space, sizes, &Group::default, &|block, group: &mut Group, columns, lengths| {
+        for first in block.clone().step_by(SYSTEMS) {
+            let count = SYSTEMS.min(block.end - first);
+            group.grow(matrix, rows.row(first), count, growth);
+            for lane in &mut group.lanes[..count] {
+                let begin = columns.len();
+                columns.append(&mut lane.added);
+                columns[begin..].sort_unstable();
+                columns.push(lane.row as u32);
+                lengths.push((columns.len() - begin) as u32);
+            }
         }
     })
 }
 
-/// A row that grows.
+#[derive(Clone, Copy)]
+struct Matrix<'a> {
+    a: &'a Csr<f64>,
+    diagonal: &'a [f64],
+    inverses: &'a [f64],
+}
+
+/// A row that grows, with what its entries reach in numbers of its own.
+///
+/// Which entries are new and which are in the pattern cannot be predicted, so loops write what they may not need instead of asking. Arrays are longer than
+/// what is in them.
 #[derive(Default)]
-struct Row {
-    /// In order, the diagonal at the end.
-    indices: Vec<u32>,
+struct Lane {
+    row: usize,
+    /// Entries below the diagonal, as they were added.
+    added: Vec<u32>,
+    /// Indices below the diagonal that entries reach in A, with numbers in the order of discovery.
+    reached: Numbering,
+    /// 1 / aₖₖ of those that may be added, 0 of others.
+    weights: Vec<f64>,
+    /// One more than their places in the system; 0 of those that have none.
+    places: Vec<u32>,
+    /// Entries of the rows of A of the diagonal and of all entries below it.
+    couplings: Vec<Coupling>,
+    /// How many there are.
+    coupled: usize,
+    /// 1, and g̃ by place.
     g: Vec<f64>,
+    /// A row of the system, after a number that is not read.
+    line: Vec<f64>,
+    /// A g̃, then the decreases of ψ.
+    products: Vec<f64>,
     psi: f64,
     /// Nothing is added any more.
     is_done: bool,
 }
 
-/// What a member writes while rows grow.
-struct Marks {
-    rows: Vec<Row>,
-    buffers: Buffers,
-    /// Sizes of systems, and their rows.
-    order: Vec<(usize, usize)>,
-    /// A g, and the search in which an index was reached last.
-    products: Vec<(f64, u64)>,
-    searches: u64,
-    reached: Vec<u32>,
-    /// The largest decreases of ψ and their indices, the largest first.
-    chosen: Vec<(f64, u32)>,
+/// An entry of A.
+#[derive(Default, Clone, Copy)]
+struct Coupling {
+    /// Of its column.
+    number: u32,
+    /// One more than the place of its row in the system; 0 of the diagonal's.
+    place: u32,
+    value: f64,
 }
 
-impl Marks {
-    fn new(n: usize) -> Self {
-        Marks {
-            rows: Vec::new(),
-            buffers: Buffers::new(n),
-            order: Vec::new(),
-            products: vec![(0.0, 0); n],
-            searches: 0,
-            reached: Vec::new(),
-            chosen: Vec::new(),
-        }
-    }
+/// Eight rows that grow together.
+#[derive(Default)]
+struct Group {
+    lanes: [Lane; SYSTEMS],
+    l: Vec<[f64; SYSTEMS]>,
+    y: Vec<[f64; SYSTEMS]>,
+    g: Vec<[f64; SYSTEMS]>,
+    /// Numbers of the largest decreases of ψ, the largest first.
+    chosen: Vec<u32>,
+}
 
+impl Group {
     /// All steps of some rows.
-    fn grow(
-        &mut self,
-        a: &Csr<f64>,
-        rows: Range<usize>,
-        (diagonal, inverses): (&[f64], &[f64]),
-        growth: Growth,
-    ) {
-        self.rows.resize_with(rows.len(), Row::default);
-        for (row, i) in self.rows.iter_mut().zip(rows.clone()) {
-            row.indices.clear();
-            row.indices.push(i as u32);
-            row.g.clear();
-            row.g.push(1.0);
-            (row.psi, row.is_done) = (diagonal[i], false);
-        }
+    fn grow(&mut self, matrix: Matrix<'_>, first: usize, count: usize, growth: Growth) {
+        let Group { lanes, l, y, g, chosen } = self;
+        let lanes = &mut lanes[..count];
+        lanes.iter_mut().enumerate().for_each(|(k, lane)| lane.begin(matrix, first + k));
+        l.clear();
+        y.clear();
+        g.clear();
         for step in 0..growth.steps {
-            if step > 0 {
-                self.solve(a);
-                for (row, i) in self.rows.iter_mut().zip(rows.clone()).filter(|(row, _)| !row.is_done) {
-                    let last = row.g[row.g.len() - 1];
-                    let least = 1.0 / (last * last);
-                    row.is_done = least.is_nan() || row.psi - least <= growth.tolerance * diagonal[i];
-                    row.psi = least;
+            let before = y.len();
+            for (k, lane) in lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.is_done) {
+                lane.multiply(g, k);
+                lane.choose(growth.entries.min(MOST_INDICES - 1 - before), chosen);
+                lane.is_done = chosen.is_empty();
+                let m = y.len().max(before + chosen.len());
+                y.resize(m, [0.0; SYSTEMS]);
+                l.resize(triangle(m), [0.0; SYSTEMS]);
+                for (place, &number) in (before..).zip(&*chosen) {
+                    y[place][k] = lane.add(matrix, number as usize, place);
+                    let line = &mut lane.line[1..place + 2];
+                    l[triangle(place)..].iter_mut().zip(line).for_each(|(l, value)| {
+                        l[k] = std::mem::take(value);
+                    });
                 }
             }
-            for (k, i) in rows.clone().enumerate() {
-                if !self.rows[k].is_done {
-                    self.find_largest(a, (i, k), inverses, growth.entries);
-                    let Row { indices, is_done, .. } = &mut self.rows[k];
-                    self.chosen.truncate(MOST_INDICES - indices.len());
-                    *is_done = self.chosen.is_empty();
-                    indices.extend(self.chosen.iter().map(|&(_, index)| index));
-                    indices.sort_unstable();
-                }
+            if y.len() == before || step + 1 == growth.steps {
+                break;
             }
+            append_rows::<f64>(before, y.len(), l, y);
+            for (k, lane) in lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.is_done) {
+                let decrease: f64 = y[before..].iter().map(|y| y[k] * y[k]).sum();
+                lane.psi -= decrease;
+                lane.is_done = !(lane.psi > 0.0 && decrease > growth.tolerance * matrix.diagonal[lane.row]);
+            }
+            g.clear();
+            g.extend(y.iter().map(|y| y.map(|y| -y)));
+            solve_transposed::<f64>(g.len(), l, g);
+        }
+    }
+}
+
+impl Lane {
+    fn begin(&mut self, matrix: Matrix<'_>, row: usize) {
+        (self.row, self.psi, self.is_done) = (row, matrix.diagonal[row], false);
+        self.added.clear();
+        self.reached.count = 0;
+        self.coupled = 0;
+        self.couple(matrix, row, 0);
+    }
+
+    /// Reaches what row j of A has below the diagonal of the lane's row; those in its pattern are put into `line`. The entry at the diagonal.
+    fn couple(&mut self, matrix: Matrix<'_>, j: usize, place: u32) -> f64 {
+        let (columns, values) = matrix.a.row(j);
+        self.reserve(columns.len(), place as usize);
+        let mut at_diagonal = 0.0;
+        for (&k, &value) in columns.iter().zip(values) {
+            if k as usize >= self.row {
+                if k as usize == self.row {
+                    at_diagonal = value;
+                }
+                break;
+            }
+            let next = self.reached.count;
+            let number = self.reached.number(k);
+            // For those that are not new, this is overwritten by the next one that is.
+            self.weights[next] = matrix.inverses[k as usize];
+            self.places[next] = 0;
+            self.line[self.places[number] as usize] = value;
+            self.couplings[self.coupled] = Coupling { number: number as u32, place, value };
+            self.coupled += 1;
+        }
+        at_diagonal
+    }
+
+    /// Room for so many more indices, and for places up to this one.
+    fn reserve(&mut self, more: usize, place: usize) {
+        let most = self.reached.reserve(more);
+        if self.weights.len() < most {
+            self.weights.resize(most, 0.0);
+            self.places.resize(most, 0);
+        }
+        if self.couplings.len() < self.coupled + more {
+            self.couplings.resize(2 * (self.coupled + more), Coupling::default());
+        }
+        if self.line.len() < place + 1 {
+            self.line.resize(2 * (place + 1), 0.0);
         }
     }
 
-    /// g of all rows that are not done.
-    fn solve(&mut self, a: &Csr<f64>) {
-        let Marks { rows, buffers, order, .. } = self;
-        order.clear();
-        let growing = (0..).zip(&*rows).filter(|(_, row)| !row.is_done);
-        order.extend(growing.map(|(k, row)| (row.indices.len(), k)));
-        order.sort_unstable();
-        for same in order.chunk_by(|a, b| a.0 == b.0) {
-            for batch in same.chunks(SYSTEMS) {
-                let g = solve_batch(a, batch.len(), |lane| &rows[batch[lane].1].indices[..], buffers);
-                for (lane, &(_, k)) in batch.iter().enumerate() {
-                    rows[k].g.clear();
-                    rows[k].g.extend(g.iter().map(|g| g[lane]));
-                }
-            }
+    /// Adds an index by its number; its row of the system is then in `line`. The number of the right-hand side.
+    fn add(&mut self, matrix: Matrix<'_>, number: usize, place: usize) -> f64 {
+        let index = self.reached.indices[number];
+        self.added.push(index);
+        self.weights[number] = 0.0;
+        self.places[number] = place as u32 + 1;
+        self.couple(matrix, index as usize, place as u32 + 1)
+    }
+
+    /// A g̃ at all that is reached, g̃ in lane k of `g`.
+    fn multiply(&mut self, g: &[[f64; SYSTEMS]], k: usize) {
+        self.g.clear();
+        self.g.push(1.0);
+        self.g.extend(g.iter().map(|g| g[k]));
+        self.products.clear();
+        self.products.resize(self.reached.count.next_multiple_of(SYSTEMS), 0.0);
+        for &Coupling { number, place, value } in &self.couplings[..self.coupled] {
+            self.products[number as usize] += value * self.g[place as usize];
         }
     }
 
-    /// The `most` entries of row i, number k of the rows here, for which (A g)ₖ² / aₖₖ is the largest, those that it has apart.
-    fn find_largest(&mut self, a: &Csr<f64>, (i, k): (usize, usize), inverses: &[f64], most: usize) {
-        let Marks { rows, products, searches, reached, chosen, .. } = self;
-        let Row { indices: own, g, .. } = &rows[k];
-        reached.clear();
-        *searches += 1;
-        for (&j, &g) in own.iter().zip(g) {
-            let (columns, values) = a.row(j as usize);
-            for (&k, &v) in columns.iter().zip(values) {
-                if k as usize >= i {
-                    break;
-                }
-                let (product, search) = &mut products[k as usize];
-                if *search == *searches {
-                    *product += v * g;
-                } else {
-                    (*product, *search) = (v * g, *searches);
-                    reached.push(k);
-                }
-            }
-        }
-        // Those of the row itself are not to be added.
-        own.iter().for_each(|&j| products[j as usize].0 = 0.0);
+    /// The `most` numbers for which (A g̃)ₖ² / aₖₖ is the largest; the smaller index first among equals.
+    fn choose(&mut self, most: usize, chosen: &mut Vec<u32>) {
         chosen.clear();
-        let mut least = 0.0;
-        for &k in &*reached {
-            let product = products[k as usize].0;
-            let decrease = product * product * inverses[k as usize];
-            if decrease > 0.0 && decrease >= least && decrease.is_finite() {
-                let is_before =
-                    |&(other, index): &(f64, u32)| other > decrease || other == decrease && index < k;
-                let place = chosen.partition_point(is_before);
-                if place < most {
-                    chosen.truncate(most - 1);
-                    chosen.insert(place, (decrease, k));
-                }
-                least = if chosen.len() == most { chosen[most - 1].0 } else { 0.0 };
+        for (product, weight) in self.products.iter_mut().zip(&self.weights[..self.reached.count]) {
+            let decrease = *product * *product * weight;
+            *product = if decrease <= f64::MAX { decrease } else { 0.0 };
+        }
+        let (mut least, indices) = (f64::MIN_POSITIVE, &self.reached.indices);
+        for (number, &decrease) in (0u32..).zip(&self.products) {
+            if decrease < least {
+                continue;
+            }
+            let is_after = |&other: &u32| {
+                let before = self.products[other as usize];
+                before < decrease || before == decrease && indices[other as usize] > indices[number as usize]
+            };
+            let place = chosen.iter().position(is_after).unwrap_or(chosen.len());
+            if place < most {
+                chosen.truncate(most - 1);
+                chosen.insert(place, number);
+            }
+            if chosen.len() == most {
+                least = chosen.last().map_or(f64::INFINITY, |&last| self.products[last as usize]);
             }
         }
     }
+}
+
+/// Numbers for indices, in the order of their discovery: an open hash table that is never cleared. A place of the table holds a number that is valid if it has
+/// been given and its home is this very place.
+#[derive(Default)]
+struct Numbering {
+    table: Vec<u32>,
+    /// Longer than what is in them.
+    indices: Vec<u32>,
+    homes: Vec<u32>,
+    count: usize,
+}
+
+impl Numbering {
+    /// Room for so many more; how many indices there may be then.
+    fn reserve(&mut self, more: usize) -> usize {
+        let most = self.count + more + 1;
+        if self.indices.len() < most {
+            let room = (2 * most).next_power_of_two().max(128);
+            self.indices.resize(room, 0);
+            self.homes.resize(room, 0);
+            self.table = vec![0; 2 * room];
+            let count = std::mem::take(&mut self.count);
+            for number in 0..count {
+                self.number(self.indices[number]);
+            }
+        }
+        self.indices.len()
+    }
+
+    /// The number of an index; a new one if it has none. There is room for it.
+    #[inline]
+    fn number(&mut self, index: u32) -> usize {
+        let mask = self.table.len() - 1;
+        let mut home = hash(index) & mask;
+        loop {
+            let number = self.table[home] as usize;
+            let is_taken = (number < self.count) & (self.homes[number] == home as u32);
+            if is_taken & (self.indices[number] != index) {
+                home = (home + 1) & mask;
+                continue;
+            }
+            let number = if is_taken { number } else { self.count };
+            self.table[home] = number as u32;
+            self.indices[self.count] = index;
+            self.homes[self.count] = home as u32;
+            self.count += usize::from(!is_taken);
+            return number;
+        }
+    }
+}
+
+/// Indices that are near each other, and those a multiple of a power of two apart, get different places.
+fn hash(index: u32) -> usize {
+    (index.wrapping_mul(0x9E37_79B1) >> 12) as usize
 }
 
 #[cfg(test)]
@@ -198,7 +323,8 @@ mod tests {
             [(0, 0, 4.0), (0, 1, 1.0), (0, 2, 2.0), (1, 0, 1.0), (1, 1, 4.0), (2, 0, 2.0), (2, 2, 4.0)];
         let a = Csr::from_entries(3, 3, entries).unwrap();
         let grown = |steps, tolerance| {
-            grow(&Threads::new(1), &a, Growth { steps, entries: 1, tolerance }, u64::MAX).unwrap()
+            grow(&Threads::new(1), &a, Growth { steps, entries: 1, tolerance }, Rows::all(3), u64::MAX)
+                .unwrap()
         };
         assert_eq!(grown(1, 0.0).row(2), [0, 2]);
         assert_eq!(grown(2, 0.0).row(2), [0, 1, 2]);
@@ -212,7 +338,7 @@ mod tests {
         let a = "jump3d:12".parse::<Problem>().unwrap().generate().unwrap();
         let grown = |threads| {
             let growth = Growth { steps: 4, entries: 3, tolerance: 1e-3 };
-            grow(&Threads::new(threads), &a, growth, u64::MAX).unwrap()
+            grow(&Threads::new(threads), &a, growth, Rows::all(a.nrows()), u64::MAX).unwrap()
         };
         let one = grown(1);
         assert!((2..=8).all(|threads| grown(threads) == one));

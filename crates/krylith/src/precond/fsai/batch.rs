@@ -13,10 +13,10 @@ use crate::scalar::Real;
 use crate::simd::dispatch;
 
 /// Systems of one batch.
-pub(crate) const SYSTEMS: usize = 8;
+pub const SYSTEMS: usize = 8;
 
 /// Numbers of the lower triangle of m rows, row after row.
-pub(crate) const fn triangle(m: usize) -> usize {
+pub const fn triangle(m: usize) -> usize {
     m * (m + 1) / 2
 }
 
@@ -24,26 +24,21 @@ pub(crate) const fn triangle(m: usize) -> usize {
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
 dispatch! {
-    /// g of eight systems of `m` rows, from the lower triangles of their matrices, which are overwritten by L with reciprocal pivots.
-    pub(crate) fn last_rows_of_inverses<T: Real>(m: usize, l: &mut [[T; SYSTEMS]], g: &mut [[T; SYSTEMS]]) {
+    /// g of eight systems of `m` rows, from the lower triangles of their matrices, which are overwritten by L with reciprocal pivots: entry
+    /// (i, j) is at [`triangle`]`(i) + j`, that of system s in lane s.
+    ///
+    /// # Panics
+    /// If there are no rows, or fewer numbers than they take.
+    pub fn last_rows_of_inverses<T: Real>(m: usize, l: &mut [[T; SYSTEMS]], g: &mut [[T; SYSTEMS]]) {
         let corner = l[triangle(m) - 1];
         for i in 0..m {
             let (above, rest) = l.split_at_mut(triangle(i));
             eliminate_row::<T>(i, above, &mut rest[..=i]);
         }
         let g = &mut g[..m];
-        g[m - 1] = l[triangle(m) - 1];
-        for j in (0..m - 1).rev() {
-            let mut sum = [T::ZERO; SYSTEMS];
-            for i in j + 1..m {
-                subtract::<T>(&mut sum, &l[triangle(i) + j], &g[i]);
-            }
-            let pivot = &l[triangle(j) + j];
-            for s in 0..SYSTEMS {
-                sum[s] *= pivot[s];
-            }
-            g[j] = sum;
-        }
+        g.fill([T::ZERO; SYSTEMS]);
+        g[m - 1] = [T::ONE; SYSTEMS];
+        backward::<T>(l, g);
         for s in 0..SYSTEMS {
             if g[m - 1][s] == T::ZERO {
                 for g in g.iter_mut() {
@@ -53,6 +48,46 @@ dispatch! {
                 let usable = root > T::ZERO && root.is_finite();
                 g[m - 1][s] = if usable { T::ONE / root } else { T::ONE };
             }
+        }
+    }
+}
+
+dispatch! {
+    /// Appends rows to L and y = L⁻¹ b: rows `from..to` of `l` hold those of the matrix, y from there on b.
+    pub(crate) fn append_rows<T: Real>(from: usize, to: usize, l: &mut [[T; SYSTEMS]], y: &mut [[T; SYSTEMS]]) {
+        for i in from..to {
+            let (above, rest) = l.split_at_mut(triangle(i));
+            eliminate_row::<T>(i, above, &mut rest[..=i]);
+            let (known, rest_of_y) = y.split_at_mut(i);
+            let mut sum = rest_of_y[0];
+            for k in 0..i {
+                subtract::<T>(&mut sum, &rest[k], &known[k]);
+            }
+            for s in 0..SYSTEMS {
+                rest_of_y[0][s] = sum[s] * rest[i][s];
+            }
+        }
+    }
+}
+
+dispatch! {
+    /// L⁻ᵀ g in place, for L of `m` rows with reciprocal pivots.
+    pub(crate) fn solve_transposed<T: Real>(m: usize, l: &[[T; SYSTEMS]], g: &mut [[T; SYSTEMS]]) {
+        backward::<T>(l, &mut g[..m]);
+    }
+}
+
+/// L⁻ᵀ g in place, row of L after row, the last first.
+#[inline(always)]
+fn backward<T: Real>(l: &[[T; SYSTEMS]], g: &mut [[T; SYSTEMS]]) {
+    for i in (0..g.len()).rev() {
+        let row = &l[triangle(i)..][..=i];
+        let (above, rest) = g.split_at_mut(i);
+        for s in 0..SYSTEMS {
+            rest[0][s] *= row[i][s];
+        }
+        for j in 0..i {
+            subtract::<T>(&mut above[j], &row[j], &rest[0]);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::matrix::{Csr, Pattern};
 use crate::space::{CHUNK, Threads};
 
 /// Which entries of G are kept.
-pub(crate) fn kept_entries(space: &Threads<f64>, pattern: &Pattern, values: &[f64], delta: f64) -> Pattern {
+pub fn kept_entries(space: &Threads<f64>, pattern: &Pattern, values: &[f64], delta: f64) -> Pattern {
     by_rows(space, pattern.nrows(), &|| (), &|i, (), found| {
         let g = &values[pattern.row_range(i)];
         let bound = delta * g.iter().map(|v| v * v).sum::<f64>().sqrt();
@@ -22,7 +22,7 @@ pub(crate) fn kept_entries(space: &Threads<f64>, pattern: &Pattern, values: &[f6
 }
 
 /// z / √(zᵀA z), from G on its whole pattern and the entries that are kept.
-pub(crate) fn scale_rows(
+pub fn scale_rows(
     space: &Threads<f64>,
     a: &Csr<f64>,
     (pattern, values): (&Pattern, &[f64]),

@@ -1,7 +1,8 @@
 //! A, G and Gᵀ in a placement: as stencils on a grid, in slices of eight rows, by rows.
 //!
-//! Products have no order, so G is computed once, by rows, and stored where products are fast. On a grid the stencil of G has the offsets of its entries; it is
-//! taken if most of its places are filled. Slices are cut from rows as they are or from the wavefronts of A, whichever takes fewer strips.
+//! Products have no order, so G is computed once, by rows, and stored where products are fast and take the fewest bytes. On a grid the stencil of G has the
+//! offsets of its entries, and every place of them is stored. Slices are cut from rows as they are, and equal ones are stored once: where coefficients are
+//! constant, most are.
 
 use super::{BYTES_PER_ENTRY, Fsai, FsaiFactor, FsaiSymbolic};
 use crate::choice::Layout;
@@ -15,15 +16,16 @@ use crate::precond::registry::Construction;
 use crate::setup::{
     Attempt, Built, LayoutBuilder, Memory, Prospect, SetupContext, SetupRecorder, SetupSummary, Storing,
 };
-use crate::sliced::{Sliced, SlicedPattern};
+use crate::sliced::{LevelOrder, SharedSlices, StorageScalar};
 use crate::space::Threads;
 use crate::structured::{Grid, MOST_OFFSETS, Stencil, StencilMatrix, Structure};
 use rayon::prelude::*;
 use std::sync::Arc;
+use tracing::info_span;
 
 type Context<'a> = SetupContext<'a, Threads<f64>>;
 
-/// The part of a stencil's places that are filled at least: by slices an entry takes 8.6 bytes, on a grid 8 for every place.
+/// The part of a stencil's places that are filled at least.
 const LEAST_FULLNESS: f64 = 0.7;
 
 /// Factored approximate inverses, in any storage.
@@ -41,22 +43,16 @@ impl LayoutBuilder<Threads<f64>> for AsProducts {
         };
         let symbolic = recorder.analyzing(|| limited(setup, recipe).analyze(setup.space, setup.source))?;
         let g = recorder.factoring(|| symbolic.g(setup.space, setup.source, None))?;
-        let transposed = recorder.factoring(|| g.transpose().without_hash());
+        let transposed =
+            recorder.factoring(|| info_span!("transpose").in_scope(|| g.transpose().without_hash()));
         let made = Made { symbolic, g, transposed };
         if setup.a.is_none() || setup.other_matrix().is_some() {
             return Ok(by_rows(setup, kind, made, "the preconditioner is not made from A"));
         }
-        let found = recorder.analyzing(|| on_grid(setup, &made));
-        let reason = match found.and_then(|places| with_values(setup, &made, places, recorder)) {
-            Ok(places) => return Ok(placed(setup, kind, made, places)),
-            Err(reason) => reason,
-        };
-        let found = recorder.analyzing(|| in_slices(setup, &made));
-        let reason = match found.and_then(|places| with_values(setup, &made, places, recorder)) {
-            Ok(places) => return Ok(placed(setup, kind, made, places)),
-            Err(other) => format!("{reason}; {other}"),
-        };
-        Ok(by_rows(setup, kind, made, &reason))
+        match setup.narrow && fits_f32(&made.g) {
+            true => stored::<f32>(setup, kind, made, recorder),
+            false => stored::<f64>(setup, kind, made, recorder),
+        }
     }
 
     fn name(&self) -> &'static str {
@@ -89,11 +85,47 @@ struct Made {
     transposed: Csr<f64>,
 }
 
-/// A placement, storages for A, G and Gᵀ, and words about it.
-type Places<K> = (Box<dyn Placement<Threads<f64>> + Send + Sync>, [K; 3], String);
+/// A placement, storages for A in `K`, for G and Gᵀ in `P`.
+struct Places<K, P> {
+    placement: Box<dyn Placement<Threads<f64>> + Send + Sync>,
+    of_a: K,
+    both: [P; 2],
+    /// Of all three, predicted.
+    bytes: usize,
+    layout: String,
+}
 
-/// Stencils for all three, or why not.
-fn on_grid(setup: &Context<'_>, made: &Made) -> Result<Places<StencilMatrix>, String> {
+/// A, G and Gᵀ where they take the fewest bytes, G in slices as `S`.
+fn stored<S: StorageScalar>(
+    setup: &Context<'_>,
+    kind: PrecondSpec,
+    made: Made,
+    recorder: &mut SetupRecorder,
+) -> Result<Attempt<Threads<f64>>, SolveError> {
+    let slices = recorder.analyzing(|| info_span!("store").in_scope(|| in_slices::<S>(setup, &made)));
+    let most = slices.as_ref().map_or(usize::MAX, |places| places.bytes);
+    let stencils = recorder.analyzing(|| info_span!("store").in_scope(|| on_grid(setup, &made, most)));
+    let reason = match stencils.and_then(|places| with_values(setup, &made, places, recorder)) {
+        Ok(places) => return Ok(placed(setup, kind, made, places)),
+        Err(reason) => reason,
+    };
+    match slices.and_then(|places| with_values(setup, &made, places, recorder)) {
+        Ok(mut places) => {
+            let [different, all] = places.both[0].different();
+            let narrow = if size_of::<S>() < size_of::<f64>() { " in f32" } else { "" };
+            places.layout = format!("slices of eight rows: {different} of {all} of G differ{narrow}");
+            Ok(placed(setup, kind, made, places))
+        }
+        Err(other) => Ok(by_rows(setup, kind, made, &format!("{reason}; {other}"))),
+    }
+}
+
+/// Stencils for all three, if they take at most so many bytes, or why not.
+fn on_grid(
+    setup: &Context<'_>,
+    made: &Made,
+    most: usize,
+) -> Result<Places<StencilMatrix, StencilMatrix>, String> {
     if setup.options.layout != Layout::Auto {
         return Err("as asked".into());
     }
@@ -111,10 +143,15 @@ fn on_grid(setup: &Context<'_>, made: &Made) -> Result<Places<StencilMatrix>, St
     let layout =
         StencilMatrix::layout_for(grid, &[&structure.stencil, &of_g, &transposed], dof).map_err(words)?;
     let stored = |stencil| StencilMatrix::zeros(&layout, stencil, dof).map_err(words);
-    let storages = [stored(&structure.stencil)?, stored(&of_g)?, stored(&transposed)?];
-    room_for(setup, storages.iter().map(StencilMatrix::predicted_bytes).sum())?;
-    let order = Arc::new(storages[0].order());
-    Ok((Box::new(Placed(order)), storages, format!("structured: {structure}, G on {of_g}")))
+    let (of_a, both) = (stored(&structure.stencil)?, [stored(&of_g)?, stored(&transposed)?]);
+    let bytes = [&of_a, &both[0], &both[1]].map(StencilMatrix::predicted_bytes).iter().sum();
+    if bytes > most {
+        return Err("slices take fewer bytes than stencils".into());
+    }
+    room_for(setup, bytes)?;
+    let placement = Box::new(Placed(Arc::new(of_a.order())));
+    let layout = format!("structured: {structure}, G on {of_g}");
+    Ok(Places { placement, of_a, both, bytes, layout })
 }
 
 /// The offsets that entries of G have on a grid; `None` if there are too many.
@@ -153,19 +190,35 @@ fn offsets_of(g: &Csr<f64>, grid: &Grid, dof: usize) -> Option<Stencil> {
     Stencil::new(distances.into_iter().map(offset).collect()).ok()
 }
 
-/// Strips for all three, or why not.
-fn in_slices(setup: &Context<'_>, made: &Made) -> Result<Places<Sliced>, String> {
+/// Whether rows of G keep their relative accuracy in `f32`: their scales are those of 1 / √aᵢᵢ.
+fn fits_f32(g: &Csr<f64>) -> bool {
+    let scale = |i: usize| g.row(i).1.last().map_or(0.0, |diagonal| diagonal.abs());
+    (0..g.nrows()).all(|i| (1e-18..1e18).contains(&scale(i)))
+}
+
+/// Slices for all three, those of G in `S`, or why not.
+fn in_slices<S: StorageScalar>(
+    setup: &Context<'_>,
+    made: &Made,
+) -> Result<Places<SharedSlices, SharedSlices<S>>, String> {
     if setup.options.layout == Layout::Rows {
         return Err("as asked".into());
     }
-    let sources = [setup.source, &made.g, &made.transposed].map(Csr::pattern);
-    let found = SlicedPattern::find_for_products(&sources).map_err(|reason| reason.to_string())?;
-    let [of_a, of_g] = [0, 1].map(|k| 100.0 * found[k].fullness());
-    let words = format!("slices of eight rows: strips of A {of_a:.0} % full, of G {of_g:.0} %");
-    let patterns: Vec<_> = found.into_iter().map(Arc::new).collect();
-    room_for(setup, patterns.iter().map(|p| p.bytes() + p.bytes_of_values(8) + p.bytes_of_uniform()).sum())?;
-    let order = Box::new(Placed(patterns[0].order()));
-    Ok((order, std::array::from_fn(|k| Sliced::zeros(&patterns[k])), words))
+    let matrices = [setup.source, &made.g, &made.transposed];
+    let of_rows = |bytes: f64| (bytes * setup.source.nrows() as f64) as usize;
+    let sampled = [
+        SharedSlices::<f64>::sampled_bytes(matrices[0]),
+        SharedSlices::<S>::sampled_bytes(matrices[1]),
+        SharedSlices::<S>::sampled_bytes(matrices[2]),
+    ];
+    let Some(bytes) = sampled.into_iter().map(|bytes| bytes.map(of_rows)).sum::<Option<usize>>() else {
+        return Err("neighbouring rows differ: slices would have too many empty places".into());
+    };
+    room_for(setup, bytes)?;
+    let order = Arc::new(LevelOrder::natural(setup.source.nrows()));
+    let both = [1, 2].map(|k| SharedSlices::empty(&order, matrices[k].pattern()));
+    let of_a = SharedSlices::empty(&order, matrices[0].pattern());
+    Ok(Places { placement: Box::new(Placed(order)), of_a, both, bytes, layout: String::new() })
 }
 
 fn room_for(setup: &Context<'_>, bytes: usize) -> Result<(), String> {
@@ -176,30 +229,34 @@ fn room_for(setup: &Context<'_>, bytes: usize) -> Result<(), String> {
 }
 
 /// Puts the values of A, G and Gᵀ into their storages, or says why they do not fit: on a grid of few points offsets may be taken for others.
-fn with_values<K: Storage<Threads<f64>>>(
+fn with_values<K: Storage<Threads<f64>>, P: Storage<Threads<f64>>>(
     setup: &Context<'_>,
     made: &Made,
-    (placement, mut storages, layout): Places<K>,
+    mut places: Places<K, P>,
     recorder: &mut SetupRecorder,
-) -> Result<Places<K>, String> {
-    let matrices = [setup.source, &made.g, &made.transposed];
+) -> Result<Places<K, P>, String> {
     let stored = recorder.factoring(|| {
-        storages.iter_mut().zip(matrices).try_for_each(|(storage, matrix)| storage.set(setup.space, matrix))
+        let _span = info_span!("store").entered();
+        places.of_a.set(setup.space, setup.source)?;
+        places.both[0].set(setup.space, &made.g)?;
+        places.both[1].set(setup.space, &made.transposed)
     });
-    stored.map(|()| (placement, storages, layout)).map_err(|error| error.to_string())
+    stored.map(|()| places).map_err(|error| error.to_string())
 }
 
 /// A, G and Gᵀ in a placement.
-fn placed<K>(
+fn placed<K, P>(
     setup: &Context<'_>,
     kind: PrecondSpec,
     made: Made,
-    (placement, [of_a, of_g, of_transposed], layout): Places<K>,
+    places: Places<K, P>,
 ) -> Attempt<Threads<f64>>
 where
     K: Storage<Threads<f64>, Scratch = ()> + 'static,
+    P: Storage<Threads<f64>, Scratch = ()> + 'static,
 {
     let Made { symbolic, g, .. } = made;
+    let Places { placement, of_a, both: [of_g, of_transposed], layout, .. } = places;
     let kept = Arc::clone(g.pattern());
     let m = FsaiFactor { symbolic, kept, g: of_g, transposed: of_transposed };
     let (rows, places, copy) = (setup.source.nrows(), placement.layout(), of_a.bytes());

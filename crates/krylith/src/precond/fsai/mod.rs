@@ -4,7 +4,7 @@
 //! those of L⁻¹ restricted to small dense parts of A (`batch`), each independent of the others, and G A Gᵀ has a unit diagonal. Applying
 //! M⁻¹ is two products, so there is nothing to wait for, unlike in triangular solves.
 //!
-//! Phases, each with plain arrays in and out: large entries and their powers (`pattern`) or a pattern that grows (`adaptive`), gather and solve
+//! Phases, each with plain arrays in and out ([`phases`]) and in a span of its own: large entries and their powers (`pattern`) or a pattern that grows (`adaptive`), gather and solve
 //! (`rows`), filter and scale (`filter`), transpose.
 //!
 //! Deviations from the paper's Algorithm 3.1, whose text and equations say otherwise in each: k steps of (3.9) and not k − 1; magnitudes in drop tests; the
@@ -22,7 +22,21 @@ mod batch;
 mod filter;
 mod layout;
 mod pattern;
+mod repeats;
 mod rows;
+
+pub mod phases {
+    //! The phases of a set-up, each with plain arrays in and out: what studies time one by one.
+    //!
+    //! [`large_entries`] and [`powers`] find the pattern S, [`solve_rows`] computes G on it, [`kept_entries`] and [`scale_rows`] filter it.
+
+    pub use super::batch::{SYSTEMS, last_rows_of_inverses, triangle};
+    pub use super::filter::{kept_entries, scale_rows};
+    pub use super::pattern::{Most, large_entries, powers};
+    pub use super::repeats::Rows;
+    pub use super::rows::{Batches, LARGEST, MOST_INDICES, last_row_of_inverse, solve_rows};
+    pub use crate::precond::direct::Copies;
+}
 
 pub use adaptive::Growth;
 pub(crate) use layout::AsProducts;
@@ -34,8 +48,11 @@ use crate::matrix::{Csr, Pattern};
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use crate::placement::Storage;
 use crate::space::Threads;
-use rows::{Batches, solve_rows};
+use pattern::Most;
+use repeats::{Repeats, Rows};
+use rows::{Batches, MOST_INDICES, solve_rows};
 use std::sync::Arc;
+use tracing::info_span;
 
 /// S, G on it, G and Gᵀ after the filter: an index and a number each, at most.
 const BYTES_PER_ENTRY: u64 = 4 * 12;
@@ -65,12 +82,13 @@ pub struct Fsai {
     pub max_bytes: Option<u64>,
 }
 
-/// The pattern of G before the filter, and the order of its systems.
+/// The pattern of G before the filter.
 #[derive(Debug, Clone)]
 pub struct FsaiSymbolic {
     source: Arc<Pattern>,
     pattern: Arc<Pattern>,
-    batches: Arc<Batches>,
+    /// Rows of the matrix that was analyzed which are copies of others.
+    repeats: Option<Arc<Repeats>>,
     delta: f64,
 }
 
@@ -84,22 +102,43 @@ pub struct FsaiFactor<K = Csr<f64>> {
     transposed: K,
 }
 
+impl PatternRule {
+    /// Steps from row to row of A in which a row of the pattern reaches all of its entries.
+    fn steps(self) -> usize {
+        match self {
+            PatternRule::Powers { power, .. } => power.max(1),
+            PatternRule::Adaptive(growth) => growth.steps,
+        }
+    }
+}
+
 impl Recipe<Threads<f64>, Csr<f64>> for Fsai {
     type Symbolic = FsaiSymbolic;
 
     fn analyze(&self, space: &Threads<f64>, a: &Csr<f64>) -> Result<FsaiSymbolic, SetupError> {
         a.pattern().require_square()?;
         let most = self.max_bytes.map_or(u64::MAX, |bytes| bytes / BYTES_PER_ENTRY).min(u32::MAX.into());
-        let pattern = match self.pattern {
+        let find = || Repeats::find(space, a, self.pattern.steps());
+        let repeats = info_span!("compare").in_scope(find).map(Arc::new);
+        let rows = repeats.as_ref().map_or(Rows::all(a.nrows()), |repeats| repeats.rows());
+        let computed = match self.pattern {
             PatternRule::Powers { tau, power } => {
-                let large = pattern::large_entries(space, a, tau);
-                pattern::powers(space, &large, power.max(1), most)?
+                let large = info_span!("prefilter").in_scope(|| pattern::large_entries(space, a, tau));
+                let most = Most { of_a_row: MOST_INDICES, in_all: most };
+                info_span!("powers").in_scope(|| pattern::powers(space, &large, power.max(1), rows, most))?
             }
-            PatternRule::Adaptive(growth) => adaptive::grow(space, a, growth, most)?,
+            PatternRule::Adaptive(growth) => {
+                info_span!("grow").in_scope(|| adaptive::grow(space, a, growth, rows, most))?
+            }
         };
-        let batches = Arc::new(Batches::new(&pattern));
-        let source = Arc::clone(a.pattern());
-        Ok(FsaiSymbolic { source, pattern: Arc::new(pattern), batches, delta: self.delta })
+        let pattern = match &repeats {
+            Some(repeats) => {
+                info_span!("copy").in_scope(|| repeats.expand(space, &computed, most, BYTES_PER_ENTRY))?
+            }
+            None => computed,
+        };
+        let (source, pattern) = (Arc::clone(a.pattern()), Arc::new(pattern));
+        Ok(FsaiSymbolic { source, pattern, repeats, delta: self.delta })
     }
 }
 
@@ -117,8 +156,16 @@ impl FsaiSymbolic {
         kept: Option<&Arc<Pattern>>,
     ) -> Result<Csr<f64>, SetupError> {
         require_pattern(&self.source, a.pattern())?;
+        let solve = info_span!("solve").entered();
         let mut whole = huge::zeros_or_error(self.pattern.nnz())?;
-        solve_rows(space, a, &self.pattern, &self.batches, &mut whole);
+        let repeats = self.repeats.as_ref().filter(|repeats| repeats.are_of(a));
+        let batches = Batches::of(&self.pattern, |i| repeats.is_none_or(|repeats| repeats.has(i)));
+        solve_rows(space, a, &self.pattern, &batches, &mut whole);
+        if let Some(repeats) = repeats {
+            repeats.copy(space, &self.pattern, &mut whole);
+        }
+        drop(solve);
+        let _filter = info_span!("filter").entered();
         let kept = match kept {
             Some(kept) => Arc::clone(kept),
             None if self.delta == 0.0 => Arc::clone(&self.pattern),
@@ -150,7 +197,11 @@ impl<K: Storage<Threads<f64>>> FsaiFactor<K> {
     }
 }
 
-impl<K: Storage<Threads<f64>, Scratch = ()>> Preconditioner<Threads<f64>, K> for FsaiFactor<K> {
+impl<K, P> Preconditioner<Threads<f64>, K> for FsaiFactor<P>
+where
+    K: Storage<Threads<f64>>,
+    P: Storage<Threads<f64>, Scratch = ()>,
+{
     fn refactor(&mut self, space: &Threads<f64>, a: &K) -> Result<(), SetupError> {
         match a.matrix() {
             Some(rows) => self.refactor_by_rows(space, a, rows),
@@ -172,9 +223,10 @@ impl<K: Storage<Threads<f64>, Scratch = ()>> Preconditioner<Threads<f64>, K> for
     }
 
     fn bytes(&self) -> usize {
-        let FsaiSymbolic { pattern, batches, .. } = &self.symbolic;
+        let FsaiSymbolic { pattern, repeats, .. } = &self.symbolic;
         let kept = if Arc::ptr_eq(&self.kept, pattern) { 0 } else { self.kept.bytes() };
-        pattern.bytes() + batches.bytes() + kept + self.g.bytes() + self.transposed.bytes()
+        let repeats = repeats.as_ref().map_or(0, |repeats| repeats.bytes());
+        pattern.bytes() + repeats + kept + self.g.bytes() + self.transposed.bytes()
     }
 }
 
@@ -203,6 +255,19 @@ impl<K: Storage<Threads<f64>, Scratch = ()>> LinearOperator<Threads<f64>> for Fs
     ) -> Result<(), BackendError> {
         self.g.apply(space, x, scratch, &mut ())?;
         self.transposed.apply(space, scratch, y, &mut ())
+    }
+
+    /// xᵀ Gᵀ G x is ‖G x‖², so neither x nor y is read again.
+    fn apply_dot(
+        &self,
+        space: &Threads<f64>,
+        x: &Vec<f64>,
+        y: &mut Vec<f64>,
+        scratch: &mut Vec<f64>,
+    ) -> Result<f64, BackendError> {
+        let square = self.g.apply_square(space, x, scratch, &mut ())?;
+        self.transposed.apply(space, scratch, y, &mut ())?;
+        Ok(square)
     }
 
     /// Gᵀ G is symmetric.

@@ -4,7 +4,7 @@
 //! of Bₚ₊₁ has the columns up to i of the rows of Ã that row i of Bₚ names. Algorithm 3.1 of the paper takes k − 1 steps; its equation and its results
 //! take k.
 
-use super::rows::MOST_INDICES;
+use super::repeats::Rows;
 use crate::error::SetupError;
 use crate::matrix::{Csr, Pattern};
 use crate::space::Threads;
@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 const GRAIN: usize = 256;
 
 /// Ã: the pattern of the entries above `tau`, and the diagonal.
-pub(crate) fn large_entries(space: &Threads<f64>, a: &Csr<f64>, tau: f64) -> Pattern {
+pub fn large_entries(space: &Threads<f64>, a: &Csr<f64>, tau: f64) -> Pattern {
     let roots = roots_of_diagonal(a);
     let rows = |i: usize, found: &mut Vec<u32>| {
         let (columns, values) = a.row(i);
@@ -45,14 +45,24 @@ pub(crate) fn roots_of_diagonal(a: &Csr<f64>) -> Vec<f64> {
     (0..a.nrows()).map(|i| a.get(i, i).abs().sqrt()).collect()
 }
 
-/// Low(Low(Ã) Ã …): the pattern after `power` steps, each row in order and with its diagonal at its end. An error if it has more than `most` entries.
-/// Row i of a power depends on row i of the one before and on Ã, so every row takes all of its steps at once. It keeps the [`MOST_INDICES`] that were found
+/// Entries that a pattern may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Most {
+    /// In a row, at least 1: what is found later is left out.
+    pub of_a_row: usize,
+    /// In all: more are an error.
+    pub in_all: u64,
+}
+
+/// Low(Low(Ã) Ã …): the pattern after `power` steps, each row in order and with its diagonal at its end. An error if it has more than `most.in_all` entries.
+/// Row i of a power depends on row i of the one before and on Ã, so every row takes all of its steps at once. It keeps the `most.of_a_row` that were found
 /// first: the diagonal, and what the fewest steps reach.
-pub(crate) fn powers(
+pub fn powers(
     space: &Threads<f64>,
     large: &Pattern,
     power: usize,
-    most: u64,
+    rows: Rows<'_>,
+    most: Most,
 ) -> Result<Pattern, SetupError> {
     let n = large.nrows();
     let row = |i: usize, seen: &mut Vec<u32>, found: &mut Vec<u32>| {
@@ -76,14 +86,14 @@ pub(crate) fn powers(
                 }
             }
             last = end;
-            if found.len() - begin > MOST_INDICES {
-                found.truncate(begin + MOST_INDICES);
+            if found.len() - begin > most.of_a_row {
+                found.truncate(begin + most.of_a_row);
                 break;
             }
         }
         found[begin..].sort_unstable();
     };
-    by_rows_up_to(most, space, n, &|| vec![u32::MAX; n], &row)
+    by_rows_up_to(most.in_all, space, n, rows, &|| vec![u32::MAX; n], &row)
 }
 
 /// A pattern whose rows are found one by one, by all members of the team.
@@ -93,7 +103,8 @@ pub(crate) fn by_rows<M>(
     marks: &(dyn Fn() -> M + Sync),
     row: &(dyn Fn(usize, &mut M, &mut Vec<u32>) + Sync),
 ) -> Pattern {
-    by_rows_up_to(u64::MAX, space, n, marks, row).unwrap_or_else(|_| unreachable!("there is no limit"))
+    by_rows_up_to(u64::MAX, space, n, Rows::all(n), marks, row)
+        .unwrap_or_else(|_| unreachable!("there is no limit"))
 }
 
 /// The same, or an error if it has more than `most` entries.
@@ -101,13 +112,14 @@ fn by_rows_up_to<M>(
     most: u64,
     space: &Threads<f64>,
     n: usize,
+    rows: Rows<'_>,
     marks: &(dyn Fn() -> M + Sync),
     row: &(dyn Fn(usize, &mut M, &mut Vec<u32>) + Sync),
 ) -> Result<Pattern, SetupError> {
-    by_blocks_up_to(most, space, n, marks, &|rows, marks, columns, lengths| {
-        for i in rows {
+    by_blocks_up_to(most, space, [rows.len(), n], marks, &|block, marks, columns, lengths| {
+        for k in block {
             let begin = columns.len();
-            row(i, marks, columns);
+            row(rows.row(k), marks, columns);
             lengths.push((columns.len() - begin) as u32);
         }
     })
@@ -120,7 +132,7 @@ type Block<'a, M> = &'a (dyn Fn(Range<usize>, &mut M, &mut Vec<u32>, &mut Vec<u3
 pub(crate) fn by_blocks_up_to<M>(
     most: u64,
     space: &Threads<f64>,
-    n: usize,
+    [n, columns]: [usize; 2],
     marks: &(dyn Fn() -> M + Sync),
     block_of: Block<'_, M>,
 ) -> Result<Pattern, SetupError> {
@@ -135,13 +147,13 @@ pub(crate) fn by_blocks_up_to<M>(
             if block >= blocks || stop.load(Ordering::Relaxed) {
                 break;
             }
-            let (mut columns, mut lengths) = (Vec::new(), Vec::with_capacity(GRAIN));
-            block_of(block * GRAIN..((block + 1) * GRAIN).min(n), &mut marks, &mut columns, &mut lengths);
-            let all = total.fetch_add(columns.len() as u64, Ordering::Relaxed) + columns.len() as u64;
+            let (mut own, mut lengths) = (Vec::new(), Vec::with_capacity(GRAIN));
+            block_of(block * GRAIN..((block + 1) * GRAIN).min(n), &mut marks, &mut own, &mut lengths);
+            let all = total.fetch_add(own.len() as u64, Ordering::Relaxed) + own.len() as u64;
             if all > most {
                 stop.store(true, Ordering::Relaxed);
             }
-            *found[block].lock().unwrap_or_else(PoisonError::into_inner) = (columns, lengths);
+            *found[block].lock().unwrap_or_else(PoisonError::into_inner) = (own, lengths);
         }
     });
     if stop.into_inner() {
@@ -152,20 +164,25 @@ pub(crate) fn by_blocks_up_to<M>(
         (Vec::with_capacity(n + 1), Vec::with_capacity(total.into_inner() as usize));
     row_ptr.push(0);
     for block in found {
-        let (columns, lengths) = block.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (own, lengths) = block.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut end = col_idx.len();
         for length in lengths {
             end += length as usize;
             row_ptr.push(end);
         }
-        col_idx.extend(columns);
+        col_idx.extend(own);
     }
-    Ok(Pattern::trusted(n, n, row_ptr, col_idx))
+    Ok(Pattern::trusted(n, columns, row_ptr, col_idx))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::rows::MOST_INDICES;
     use super::*;
+
+    fn most(in_all: u64) -> Most {
+        Most { of_a_row: MOST_INDICES, in_all }
+    }
 
     fn chain(n: usize) -> Csr<f64> {
         let entries = (0..n).flat_map(|i| {
@@ -183,7 +200,7 @@ mod tests {
         let large = large_entries(&space, &a, 0.0);
         assert_eq!(large.row(5), [4, 5, 6]);
         for k in 1..4 {
-            let rows = powers(&space, &large, k, u64::MAX).unwrap();
+            let rows = powers(&space, &large, k, Rows::all(600), most(u64::MAX)).unwrap();
             for i in [0, 1, 7, 599] {
                 let expected: Vec<u32> = (i.max(k) - k..=i).map(|j| j as u32).collect();
                 assert_eq!(rows.row(i), expected, "{k} {i}");
@@ -208,7 +225,8 @@ mod tests {
         let a = Csr::from_entries(n, n, entries).unwrap();
         let space = Threads::new(1);
         for power in [1, 2] {
-            let rows = powers(&space, &large_entries(&space, &a, 0.0), power, u64::MAX).unwrap();
+            let large = large_entries(&space, &a, 0.0);
+            let rows = powers(&space, &large, power, Rows::all(n), most(u64::MAX)).unwrap();
             let last = rows.row(n - 1);
             assert_eq!((last.len(), last[0], last[MOST_INDICES - 1]), (MOST_INDICES, 0, n as u32 - 1));
         }
@@ -218,6 +236,9 @@ mod tests {
     fn a_limit_is_kept() {
         let space = Threads::new(1);
         let large = large_entries(&space, &chain(1000), 0.0);
-        assert!(matches!(powers(&space, &large, 3, 2000), Err(SetupError::MemoryLimit { .. })));
+        assert!(matches!(
+            powers(&space, &large, 3, Rows::all(1000), most(2000)),
+            Err(SetupError::MemoryLimit { .. })
+        ));
     }
 }

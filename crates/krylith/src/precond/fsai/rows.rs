@@ -13,10 +13,10 @@ use crate::space::Threads;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Rows of a system that is solved in a batch, at most: the triangles of eight fit into a cache of 1 MB.
-pub(crate) const LARGEST: usize = 128;
+pub const LARGEST: usize = 128;
 
 /// Rows of a system at most, however dense a row of A or a power is: the triangles of eight are 34 MB, one system 0.4 billion operations.
-pub(crate) const MOST_INDICES: usize = 1024;
+pub const MOST_INDICES: usize = 1024;
 
 /// An index is not in the pattern of a row.
 const ABSENT: u32 = u32::MAX;
@@ -26,7 +26,7 @@ const BATCHES_AT_A_TIME: usize = 16;
 
 /// Rows in the order in which they are solved.
 #[derive(Debug, Clone)]
-pub(crate) struct Batches {
+pub struct Batches {
     /// Rows by the sizes of their systems, the largest first, and by number among equals.
     rows: Vec<u32>,
     /// Where batches begin in `rows`, and the end.
@@ -34,13 +34,8 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    /// Of all rows of a pattern.
-    pub(crate) fn new(pattern: &Pattern) -> Self {
-        Self::of(pattern, |_| true)
-    }
-
     /// Of some rows of a pattern.
-    pub(crate) fn of(pattern: &Pattern, is_among: impl Fn(usize) -> bool) -> Self {
+    pub fn of(pattern: &Pattern, is_among: impl Fn(usize) -> bool) -> Self {
         let size = |i: usize| pattern.row_range(i).len();
         let all = || (0..pattern.nrows()).filter(|&i| is_among(i));
         let largest = all().map(size).max().unwrap_or(0);
@@ -65,15 +60,13 @@ impl Batches {
         Batches { rows, begin }
     }
 
-    pub(crate) fn bytes(&self) -> usize {
-        4 * (self.rows.len() + self.begin.len())
-    }
-
-    fn len(&self) -> usize {
+    /// Number of batches.
+    pub fn count(&self) -> usize {
         self.begin.len() - 1
     }
 
-    fn rows(&self, batch: usize) -> &[u32] {
+    /// The rows of a batch, whose systems have one size.
+    pub fn rows(&self, batch: usize) -> &[u32] {
         &self.rows[self.begin[batch] as usize..self.begin[batch + 1] as usize]
     }
 }
@@ -102,7 +95,7 @@ impl Buffers {
 }
 
 /// G on the rows of a pattern that are in batches, each with its diagonal at its end: `values` in the order of the pattern.
-pub(crate) fn solve_rows(
+pub fn solve_rows(
     space: &Threads<f64>,
     a: &Csr<f64>,
     pattern: &Pattern,
@@ -115,10 +108,10 @@ pub(crate) fn solve_rows(
         let mut buffers = Buffers::new(pattern.nrows());
         loop {
             let first = next.fetch_add(BATCHES_AT_A_TIME, Ordering::Relaxed);
-            if first >= batches.len() {
+            if first >= batches.count() {
                 break;
             }
-            for batch in first..(first + BATCHES_AT_A_TIME).min(batches.len()) {
+            for batch in first..(first + BATCHES_AT_A_TIME).min(batches.count()) {
                 let rows = batches.rows(batch);
                 // SAFETY: every row is in one batch, and every batch is taken once.
                 let own = |i: u32| unsafe { values.get(pattern.row_range(i as usize)) };
@@ -166,6 +159,17 @@ fn solve_large(a: &Csr<f64>, indices: &[u32], buffers: &mut Buffers, g: &mut [f6
     panel.clear();
     panel.resize(m * m, 0.0);
     gather(a, indices, places, |i, j, value| panel[i + j * m] = value);
+    last_row_of_inverse(panel, g, copies)
+}
+
+/// g of one system by blocked kernels, from the lower triangle of its matrix by columns, which is overwritten by L. `false` if a pivot is not positive, and
+/// then g is not to be used.
+///
+/// # Panics
+/// If the matrix is not as large as g is long.
+pub fn last_row_of_inverse(panel: &mut [f64], g: &mut [f64], copies: &mut Copies) -> bool {
+    let m = g.len();
+    assert_eq!(panel.len(), m * m);
     let largest = (0..m).map(|j| panel[j * (m + 1)]).fold(0.0, f64::max);
     if eliminate_cholesky(panel, m, m, largest * f64::EPSILON, copies).is_err() {
         return false;
