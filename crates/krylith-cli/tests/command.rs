@@ -142,6 +142,7 @@ fn gen_without_a_file_says_so_and_without_a_name_lists() {
         "thermal",
         "circuit",
         "atmosmod",
+        "pflow",
     ] {
         assert!(listing.contains(name), "{name}");
     }

@@ -162,6 +162,7 @@ fn stand_ins_have_the_published_sizes() {
         ("parabolic", 525_825, 3_674_625),
         ("apache", 715_176, 4_817_870),
         ("atmosmod", 1_270_432, 8_814_880),
+        ("pflow", 742_500, 34_455_952),
     ] {
         assert_eq!((problem(name).rows(), problem(name).nnz_estimate()), (rows, nnz), "{name}");
         let a = matrix(name);
@@ -276,7 +277,7 @@ fn symmetric_at_larger_sizes() {
     for text in ["jump3d:30", "apache:40x30x8", "ecology:150", "elasticity2d:40", "elasticity3d:10"] {
         assert!(matrix(text).symmetry().symmetric, "{text}");
     }
-    for text in ["fem2d:200", "thermal:200", "circuit:200", "parabolic:100x50"] {
+    for text in ["fem2d:200", "thermal:200", "circuit:200", "parabolic:100x50", "pflow:20x21x9"] {
         assert!(matrix(text).symmetry().symmetric, "{text}");
     }
 }

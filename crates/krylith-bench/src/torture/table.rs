@@ -130,6 +130,7 @@ fn axes() -> [Axis; COUNT] {
                 ("thermal", 1),
                 ("circuit", 1),
                 ("atmosmod", 1),
+                ("pflow", 1),
                 ("neumann2d", 1),
                 ("neumann3d", 1),
                 ("elasticity3d-free", 1),

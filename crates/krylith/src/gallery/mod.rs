@@ -13,7 +13,7 @@
 //! its default size. [`problems`] lists names, formulas and sizes; the formulas stand at the head of each file as well.
 //!
 //! Every matrix is made in parallel, row by row, from fixed seeds and without state: the same bits on any number of
-//! threads and, since transcendental functions come from `libm`, on any platform. Six problems stand in for
+//! threads and, since transcendental functions come from `libm`, on any platform. Seven problems stand in for
 //! well-known matrices: same family, same or nearly the same size and number of entries, other numbers. The last four are singular.
 
 mod atmosmod;
@@ -29,6 +29,7 @@ mod grid;
 mod laplace;
 mod navier_stokes;
 mod parabolic;
+mod porous;
 mod problem;
 mod random;
 
@@ -86,7 +87,7 @@ const PLAIN: ProblemInfo = ProblemInfo {
     generate: laplace::poisson2d,
 };
 
-static PROBLEMS: [ProblemInfo; 21] = [
+static PROBLEMS: [ProblemInfo; 22] = [
     ProblemInfo {
         name: "poisson2d",
         description: "Poisson's equation on a square, 5-point, symmetric positive definite",
@@ -242,6 +243,16 @@ static PROBLEMS: [ProblemInfo; 21] = [
         formula: "u + v.grad u - div(kappa grad u), v = (1/2-y, x-1/2, x(1-x)y(1-y)), kappa = 0.001 (1, 1, exp(-3z))",
         default_size: &[148, 148, 58],
         generate: atmosmod::atmosmod,
+        ..PLAIN
+    },
+    ProblemInfo {
+        name: "pflow",
+        description: "pressure in a layered porous rock, up to 75 entries a row, symmetric positive definite; stands in for PFlow_742",
+        formula: "-div(k diag(1, 1, 10) grad p), quadratic in x, y, linear in z; k = 10^(2 U + 3 U + N(0,1)/2), fixed at x = 0, y = 0",
+        default_size: &[150, 150, 33],
+        least_size: 2,
+        nnz: porous::pflow_nnz,
+        generate: porous::pflow,
         ..PLAIN
     },
     ProblemInfo {
