@@ -94,7 +94,7 @@ fn backward<T: Real>(l: &[[T; SYSTEMS]], g: &mut [[T; SYSTEMS]]) {
 
 /// sum −= x y, each lane by itself.
 #[inline(always)]
-fn subtract<T: Real>(sum: &mut [T; SYSTEMS], x: &[T; SYSTEMS], y: &[T; SYSTEMS]) {
+pub(super) fn subtract<T: Real>(sum: &mut [T; SYSTEMS], x: &[T; SYSTEMS], y: &[T; SYSTEMS]) {
     for s in 0..SYSTEMS {
         sum[s] -= x[s] * y[s];
     }

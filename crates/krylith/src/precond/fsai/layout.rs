@@ -4,8 +4,8 @@
 //! offsets of its entries, and every place of them is stored. Slices are cut from rows as they are, and equal ones are stored once: where coefficients are
 //! constant, most are.
 
-use super::{BYTES_PER_ENTRY, Fsai, FsaiFactor, FsaiSymbolic};
-use crate::choice::Layout;
+use super::{BYTES_PER_ENTRY, Fsai, FsaiFactor, FsaiSymbolic, Kept};
+use crate::choice::{Layout, Method};
 use crate::engine::{DynEngine, Matrices, PlacedEngine};
 use crate::error::{SetupError, SolveError};
 use crate::matrix::Csr;
@@ -42,10 +42,8 @@ impl LayoutBuilder<Threads<f64>> for AsProducts {
             return Ok(Attempt::Refused("this preconditioner is no approximate inverse".into()));
         };
         let symbolic = recorder.analyzing(|| limited(setup, recipe).analyze(setup.space, setup.source))?;
-        let g = recorder.factoring(|| symbolic.g(setup.space, setup.source, None))?;
-        let transposed =
-            recorder.factoring(|| info_span!("transpose").in_scope(|| g.transpose().without_hash()));
-        let made = Made { symbolic, g, transposed };
+        let ([g, second], kept) = recorder.factoring(|| symbolic.factors(setup.space, setup.source, None))?;
+        let made = Made { symbolic, g, second, kept };
         if setup.a.is_none() || setup.other_matrix().is_some() {
             return Ok(by_rows(setup, kind, made, "the preconditioner is not made from A"));
         }
@@ -73,16 +71,19 @@ impl LayoutBuilder<Threads<f64>> for AsProducts {
     }
 }
 
-/// A recipe with the limit of memory of this set-up.
+/// A recipe with the limit of memory of this set-up, for a pair where the method does not need one factor and the matrix is not symmetric.
 fn limited(setup: &Context<'_>, recipe: Fsai) -> Fsai {
-    Fsai { max_bytes: Some(setup.limit()), ..recipe }
+    let needs_one = matches!(setup.method, Method::Cg | Method::Minres | Method::Lsmr);
+    let pair = !needs_one && !setup.source.symmetry().symmetric;
+    Fsai { max_bytes: Some(setup.limit()), pair, ..recipe }
 }
 
-/// G and Gᵀ by rows.
+/// G and Gᵀ by rows, or G_L and G_U.
 struct Made {
     symbolic: FsaiSymbolic,
     g: Csr<f64>,
-    transposed: Csr<f64>,
+    second: Csr<f64>,
+    kept: Kept,
 }
 
 /// A placement, storages for A in `K`, for G and Gᵀ in `P`.
@@ -204,7 +205,7 @@ fn in_slices<S: StorageScalar>(
     if setup.options.layout == Layout::Rows {
         return Err("as asked".into());
     }
-    let matrices = [setup.source, &made.g, &made.transposed];
+    let matrices = [setup.source, &made.g, &made.second];
     let of_rows = |bytes: f64| (bytes * setup.source.nrows() as f64) as usize;
     let sampled = [
         SharedSlices::<f64>::sampled_bytes(matrices[0]),
@@ -239,7 +240,7 @@ fn with_values<K: Storage<Threads<f64>>, P: Storage<Threads<f64>>>(
         let _span = info_span!("store").entered();
         places.of_a.set(setup.space, setup.source)?;
         places.both[0].set(setup.space, &made.g)?;
-        places.both[1].set(setup.space, &made.transposed)
+        places.both[1].set(setup.space, &made.second)
     });
     stored.map(|()| places).map_err(|error| error.to_string())
 }
@@ -255,10 +256,9 @@ where
     K: Storage<Threads<f64>, Scratch = ()> + 'static,
     P: Storage<Threads<f64>, Scratch = ()> + 'static,
 {
-    let Made { symbolic, g, .. } = made;
-    let Places { placement, of_a, both: [of_g, of_transposed], layout, .. } = places;
-    let kept = Arc::clone(g.pattern());
-    let m = FsaiFactor { symbolic, kept, g: of_g, transposed: of_transposed };
+    let Made { symbolic, kept, .. } = made;
+    let Places { placement, of_a, both: [of_g, of_second], layout, .. } = places;
+    let m = FsaiFactor { symbolic, kept, g: of_g, second: of_second };
     let (rows, places, copy) = (setup.source.nrows(), placement.layout(), of_a.bytes());
     let m = DynPreconditioner::<_, K>::new(m);
     let memory = Memory::placed(layout, rows, places, copy, m.bytes());
@@ -270,9 +270,8 @@ where
 
 /// G and Gᵀ in the order of A, for any A.
 fn by_rows(setup: &Context<'_>, kind: PrecondSpec, made: Made, reason: &str) -> Attempt<Threads<f64>> {
-    let Made { symbolic, g, transposed } = made;
-    let kept = Arc::clone(g.pattern());
-    let m = DynPreconditioner::<_, Csr<f64>>::new(FsaiFactor { symbolic, kept, g, transposed });
+    let Made { symbolic, g, second, kept } = made;
+    let m = DynPreconditioner::<_, Csr<f64>>::new(FsaiFactor { symbolic, kept, g, second });
     let held = m.bytes() + setup.vector_bytes() as usize;
     let summary = summary(kind, (m.entries(), m.bytes()), format!("rows as given: {reason}"), held);
     Attempt::Built(Built::InOrder(m), summary)

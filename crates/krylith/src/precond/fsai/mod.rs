@@ -1,4 +1,4 @@
-//! Factored sparse approximate inverses: M⁻¹ = Gᵀ G, with G lower triangular and sparse.
+//! Factored sparse approximate inverses: M⁻¹ = Gᵀ G, with G lower triangular and sparse. A matrix that is not symmetric has a pair of factors (`pair`).
 //!
 //! On a given pattern S, G is what minimises the Kaporin number of G A Gᵀ, the arithmetic mean of its eigenvalues over their geometric mean; its rows are
 //! those of L⁻¹ restricted to small dense parts of A (`batch`), each independent of the others, and G A Gᵀ has a unit diagonal. Applying
@@ -21,6 +21,7 @@ mod adaptive;
 mod batch;
 mod filter;
 mod layout;
+mod pair;
 mod pattern;
 mod repeats;
 mod rows;
@@ -47,7 +48,7 @@ use crate::huge;
 use crate::matrix::{Csr, Pattern};
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use crate::placement::Storage;
-use crate::space::Threads;
+use crate::space::{Space, Threads};
 use pattern::Most;
 use repeats::{Repeats, Rows};
 use rows::{Batches, MOST_INDICES, solve_rows};
@@ -78,6 +79,8 @@ pub struct Fsai {
     pub pattern: PatternRule,
     /// δ: entries of a row g of G up to δ ‖g‖ are dropped.
     pub delta: f64,
+    /// A is not symmetric: a pair of factors, M⁻¹ = G_U G_L.
+    pub pair: bool,
     /// Bytes at most.
     pub max_bytes: Option<u64>,
 }
@@ -90,17 +93,23 @@ pub struct FsaiSymbolic {
     /// Rows of the matrix that was analyzed which are copies of others.
     repeats: Option<Arc<Repeats>>,
     delta: f64,
+    pair: bool,
 }
 
-/// G and Gᵀ in a placement.
+/// G and Gᵀ in a placement, or G_L and G_U.
 #[derive(Debug, Clone)]
 pub struct FsaiFactor<K = Csr<f64>> {
     symbolic: FsaiSymbolic,
-    /// The entries of G after the filter.
-    kept: Arc<Pattern>,
+    kept: Kept,
     g: K,
-    transposed: K,
+    second: K,
 }
+
+/// The entries of G after the filter, and those of Gᵀ or G_U by columns, which are the same unless there are two factors.
+type Kept = [Arc<Pattern>; 2];
+
+/// G and Gᵀ by rows, or G_L and G_U, and the entries that are kept.
+type Factors = ([Csr<f64>; 2], Kept);
 
 impl PatternRule {
     /// Steps from row to row of A in which a row of the pattern reaches all of its entries.
@@ -118,8 +127,11 @@ impl Recipe<Threads<f64>, Csr<f64>> for Fsai {
     fn analyze(&self, space: &Threads<f64>, a: &Csr<f64>) -> Result<FsaiSymbolic, SetupError> {
         a.pattern().require_square()?;
         let most = self.max_bytes.map_or(u64::MAX, |bytes| bytes / BYTES_PER_ENTRY).min(u32::MAX.into());
+        // A pair has the pattern of a symmetric matrix, and is not compared.
+        let sizes = self.pair.then(|| pair::sizes(a));
         let find = || Repeats::find(space, a, self.pattern.steps());
-        let repeats = info_span!("compare").in_scope(find).map(Arc::new);
+        let repeats = if self.pair { None } else { info_span!("compare").in_scope(find).map(Arc::new) };
+        let (source, a) = (Arc::clone(a.pattern()), sizes.as_ref().unwrap_or(a));
         let rows = repeats.as_ref().map_or(Rows::all(a.nrows()), |repeats| repeats.rows());
         let computed = match self.pattern {
             PatternRule::Powers { tau, power } => {
@@ -137,8 +149,7 @@ impl Recipe<Threads<f64>, Csr<f64>> for Fsai {
             }
             None => computed,
         };
-        let (source, pattern) = (Arc::clone(a.pattern()), Arc::new(pattern));
-        Ok(FsaiSymbolic { source, pattern, repeats, delta: self.delta })
+        Ok(FsaiSymbolic { source, pattern: Arc::new(pattern), repeats, delta: self.delta, pair: self.pair })
     }
 }
 
@@ -148,14 +159,61 @@ impl FsaiSymbolic {
         self.pattern.nnz()
     }
 
-    /// G of a matrix of the pattern that was analyzed, on the entries that were `kept` before, or on those that the filter keeps.
+    /// The factors of a matrix of the pattern that was analyzed, on the entries that were `kept` before, or on those that the filter keeps.
+    fn factors(
+        &self,
+        space: &Threads<f64>,
+        a: &Csr<f64>,
+        kept: Option<&Kept>,
+    ) -> Result<Factors, SetupError> {
+        require_pattern(&self.source, a.pattern())?;
+        let ([first, columns], kept) = match self.pair {
+            true => {
+                let (both, kept) = self.pair(space, a, kept)?;
+                (both.map(Some), kept)
+            }
+            false => {
+                let g = self.g(space, a, kept.map(|[kept, _]| kept))?;
+                let kept = Arc::clone(g.pattern());
+                ([Some(g), None], [Arc::clone(&kept), kept])
+            }
+        };
+        let first = first.expect("there is always one");
+        let transpose = || columns.as_ref().unwrap_or(&first).transpose().without_hash();
+        let second = info_span!("transpose").in_scope(transpose);
+        Ok(([first, second], kept))
+    }
+
+    /// G_L, and G_U by columns.
+    fn pair(&self, space: &Threads<f64>, a: &Csr<f64>, kept: Option<&Kept>) -> Result<Factors, SetupError> {
+        let solve = info_span!("solve").entered();
+        let (mut lower, mut upper) =
+            (huge::zeros_or_error(self.pattern.nnz())?, huge::zeros_or_error(self.pattern.nnz())?);
+        pair::solve_pairs(space, a, &self.pattern, [&mut lower, &mut upper]);
+        drop(solve);
+        let _filter = info_span!("filter").entered();
+        let filtered = |values: &[f64]| match self.delta == 0.0 {
+            true => Arc::clone(&self.pattern),
+            false => Arc::new(filter::kept_entries(space, &self.pattern, values, self.delta)),
+        };
+        let kept = kept.cloned().unwrap_or_else(|| [filtered(&lower), filtered(&upper)]);
+        let stored = |k: usize, values| Csr::trusted(Arc::clone(&kept[k]), values).without_hash();
+        if kept.iter().all(|kept| Arc::ptr_eq(kept, &self.pattern)) {
+            return Ok(([stored(0, lower), stored(1, upper)], kept));
+        }
+        let (mut z, mut w) = (huge::zeros_or_error(kept[0].nnz())?, huge::zeros_or_error(kept[1].nnz())?);
+        let whole = (&*self.pattern, [&lower[..], &upper[..]]);
+        pair::scale_pairs(space, a, whole, [&kept[0], &kept[1]], [&mut z, &mut w]);
+        Ok(([stored(0, z), stored(1, w)], kept))
+    }
+
+    /// G of one factor.
     fn g(
         &self,
         space: &Threads<f64>,
         a: &Csr<f64>,
         kept: Option<&Arc<Pattern>>,
     ) -> Result<Csr<f64>, SetupError> {
-        require_pattern(&self.source, a.pattern())?;
         let solve = info_span!("solve").entered();
         let mut whole = huge::zeros_or_error(self.pattern.nnz())?;
         let repeats = self.repeats.as_ref().filter(|repeats| repeats.are_of(a));
@@ -184,16 +242,20 @@ impl Symbolic<Threads<f64>, Csr<f64>> for FsaiSymbolic {
     type Factor = FsaiFactor;
 
     fn factor(&self, space: &Threads<f64>, a: &Csr<f64>) -> Result<FsaiFactor, SetupError> {
-        let g = self.g(space, a, None)?;
-        let (kept, transposed) = (Arc::clone(g.pattern()), g.transpose());
-        Ok(FsaiFactor { symbolic: self.clone(), kept, g, transposed })
+        let ([g, second], kept) = self.factors(space, a, None)?;
+        Ok(FsaiFactor { symbolic: self.clone(), kept, g, second })
     }
 }
 
 impl<K: Storage<Threads<f64>>> FsaiFactor<K> {
-    /// G as it is stored.
+    /// G, or G_L, as it is stored.
     pub fn g(&self) -> &K {
         &self.g
+    }
+
+    /// Gᵀ, or G_U, as it is stored.
+    pub fn second(&self) -> &K {
+        &self.second
     }
 }
 
@@ -213,20 +275,25 @@ where
     }
 
     fn refactor_by_rows(&mut self, space: &Threads<f64>, _: &K, rows: &Csr<f64>) -> Result<(), SetupError> {
-        let g = self.symbolic.g(space, rows, Some(&self.kept))?;
+        let ([g, second], _) = self.symbolic.factors(space, rows, Some(&self.kept))?;
         self.g.set(space, &g)?;
-        self.transposed.set(space, &g.transpose().without_hash())
+        self.second.set(space, &second)
     }
 
     fn entries(&self) -> usize {
-        self.kept.nnz()
+        self.kept[0].nnz()
     }
 
     fn bytes(&self) -> usize {
         let FsaiSymbolic { pattern, repeats, .. } = &self.symbolic;
-        let kept = if Arc::ptr_eq(&self.kept, pattern) { 0 } else { self.kept.bytes() };
+        let own = |k: usize| {
+            let is_counted =
+                Arc::ptr_eq(&self.kept[k], pattern) || k > 0 && Arc::ptr_eq(&self.kept[0], &self.kept[k]);
+            if is_counted { 0 } else { self.kept[k].bytes() }
+        };
+        let kept = own(0) + own(1);
         let repeats = repeats.as_ref().map_or(0, |repeats| repeats.bytes());
-        pattern.bytes() + repeats + kept + self.g.bytes() + self.transposed.bytes()
+        pattern.bytes() + repeats + kept + self.g.bytes() + self.second.bytes()
     }
 }
 
@@ -239,7 +306,7 @@ impl<K: Storage<Threads<f64>, Scratch = ()>> LinearOperator<Threads<f64>> for Fs
     }
 
     fn range(&self) -> usize {
-        self.transposed.range()
+        self.second.range()
     }
 
     fn scratch(&self, _: &Threads<f64>) -> Result<Vec<f64>, BackendError> {
@@ -254,10 +321,10 @@ impl<K: Storage<Threads<f64>, Scratch = ()>> LinearOperator<Threads<f64>> for Fs
         scratch: &mut Vec<f64>,
     ) -> Result<(), BackendError> {
         self.g.apply(space, x, scratch, &mut ())?;
-        self.transposed.apply(space, scratch, y, &mut ())
+        self.second.apply(space, scratch, y, &mut ())
     }
 
-    /// xᵀ Gᵀ G x is ‖G x‖², so neither x nor y is read again.
+    /// xᵀ Gᵀ G x is ‖G x‖², so with one factor neither x nor y is read again.
     fn apply_dot(
         &self,
         space: &Threads<f64>,
@@ -265,8 +332,12 @@ impl<K: Storage<Threads<f64>, Scratch = ()>> LinearOperator<Threads<f64>> for Fs
         y: &mut Vec<f64>,
         scratch: &mut Vec<f64>,
     ) -> Result<f64, BackendError> {
+        if self.symbolic.pair {
+            self.apply(space, x, y, scratch)?;
+            return space.dot(x, y);
+        }
         let square = self.g.apply_square(space, x, scratch, &mut ())?;
-        self.transposed.apply(space, scratch, y, &mut ())?;
+        self.second.apply(space, scratch, y, &mut ())?;
         Ok(square)
     }
 
@@ -278,6 +349,9 @@ impl<K: Storage<Threads<f64>, Scratch = ()>> LinearOperator<Threads<f64>> for Fs
         y: &mut Vec<f64>,
         scratch: &mut Vec<f64>,
     ) -> Result<(), BackendError> {
-        self.apply(space, x, y, scratch)
+        match self.symbolic.pair {
+            true => Err(BackendError::Unsupported { what: "applying the transpose of a pair of factors" }),
+            false => self.apply(space, x, y, scratch),
+        }
     }
 }

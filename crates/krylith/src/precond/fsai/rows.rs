@@ -103,26 +103,38 @@ pub fn solve_rows(
     values: &mut [f64],
 ) {
     assert_eq!(values.len(), pattern.nnz());
-    let (values, next) = (DisjointSlice::new(values), AtomicUsize::new(0));
+    let values = DisjointSlice::new(values);
+    for_each_batch(space, batches, &|| Buffers::new(pattern.nrows()), &|rows, buffers| {
+        // SAFETY: every row is in one batch, and every batch is taken once.
+        let own = |i: u32| unsafe { values.get(pattern.row_range(i as usize)) };
+        let indices = pattern.row(rows[0] as usize);
+        if indices.len() <= LARGEST || !solve_large(a, indices, buffers, own(rows[0])) {
+            let of = |k: usize| pattern.row(rows[k] as usize);
+            let g = solve_batch(a, rows.len(), of, buffers);
+            for (lane, &row) in rows.iter().enumerate() {
+                own(row).iter_mut().zip(g).for_each(|(value, g)| *value = g[lane]);
+            }
+        }
+    });
+}
+
+/// Calls a function with the rows of every batch, on all members of the team.
+pub(crate) fn for_each_batch<M>(
+    space: &Threads<f64>,
+    batches: &Batches,
+    buffers: &(dyn Fn() -> M + Sync),
+    solve: &(dyn Fn(&[u32], &mut M) + Sync),
+) {
+    let next = AtomicUsize::new(0);
     space.team().run(|_| {
-        let mut buffers = Buffers::new(pattern.nrows());
+        let mut buffers = buffers();
         loop {
             let first = next.fetch_add(BATCHES_AT_A_TIME, Ordering::Relaxed);
             if first >= batches.count() {
                 break;
             }
             for batch in first..(first + BATCHES_AT_A_TIME).min(batches.count()) {
-                let rows = batches.rows(batch);
-                // SAFETY: every row is in one batch, and every batch is taken once.
-                let own = |i: u32| unsafe { values.get(pattern.row_range(i as usize)) };
-                let indices = pattern.row(rows[0] as usize);
-                if indices.len() <= LARGEST || !solve_large(a, indices, &mut buffers, own(rows[0])) {
-                    let of = |k: usize| pattern.row(rows[k] as usize);
-                    let g = solve_batch(a, rows.len(), of, &mut buffers);
-                    for (lane, &row) in rows.iter().enumerate() {
-                        own(row).iter_mut().zip(g).for_each(|(value, g)| *value = g[lane]);
-                    }
-                }
+                solve(batches.rows(batch), &mut buffers);
             }
         }
     });

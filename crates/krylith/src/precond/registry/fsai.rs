@@ -39,7 +39,7 @@ pub(super) static FSAI: PrecondInfo = PrecondInfo {
     ],
     level_in_name: false,
     description: "a sparse factor of the inverse on a given pattern: two products, nothing to wait for",
-    matrices: Suits::PositiveDefinite,
+    matrices: Suits::Any,
     symmetric: true,
     can_shift: false,
     examples: &["fsai", "fsai(0.01,2,0.01)"],
@@ -48,7 +48,7 @@ pub(super) static FSAI: PrecondInfo = PrecondInfo {
     propose: no_proposals,
     construct: |spec| {
         let pattern = PatternRule::Powers { tau: spec.real(0), power: spec.count(1) };
-        Construction::Inverse(Fsai { pattern, delta: spec.real(2), max_bytes: None })
+        Construction::Inverse(Fsai { pattern, delta: spec.real(2), pair: false, max_bytes: None })
     },
 };
 
@@ -84,7 +84,7 @@ pub(super) static AFSAI: PrecondInfo = PrecondInfo {
     ],
     level_in_name: false,
     description: "a sparse factor of the inverse whose pattern grows where that gains the most",
-    matrices: Suits::PositiveDefinite,
+    matrices: Suits::Any,
     symmetric: true,
     can_shift: false,
     examples: &["afsai", "afsai(8,2,0.01)"],
@@ -94,7 +94,7 @@ pub(super) static AFSAI: PrecondInfo = PrecondInfo {
     construct: |spec| {
         let growth = Growth { steps: spec.count(0), entries: spec.count(1), tolerance: spec.real(2) };
         let pattern = PatternRule::Adaptive(growth);
-        Construction::Inverse(Fsai { pattern, delta: spec.real(3), max_bytes: None })
+        Construction::Inverse(Fsai { pattern, delta: spec.real(3), pair: false, max_bytes: None })
     },
 };
 
