@@ -143,7 +143,7 @@ fn markdown(record: &Record) -> String {
     let mut text = record.head.markdown("Powers of a pattern");
     text += &format!(
         "\n`{problem}`: {} rows, {} entries, τ = 0; the least of {}. Ã from A: {}. Output entries and milliseconds as in table 1 of Bernaschi et \
-         al. 2016, whose matrix Cube3D has 190,581 rows and 7,531,389 entries, half as many a row. A whole power that would have more \
+         al. 2016, whose matrix Cube3D has 190,581 rows and 7,531,389 entries, half as many per row. A whole power that would have more \
          than {} entries is given up.\n",
         grouped(*rows),
         grouped(*entries),
@@ -165,7 +165,7 @@ fn of_kind(record: &Record, is_whole: bool) -> String {
     let threads: Vec<usize> = record.large_entries.iter().map(|t| t.threads).collect();
     let mut columns = vec!["k".to_owned(), "output entries".to_owned()];
     columns.extend(threads.iter().map(|&t| format!("ms, {}", counted(t))));
-    columns.push("entries a µs, most threads".to_owned());
+    columns.push("entries per µs, most threads".to_owned());
     if is_whole {
         columns.extend(["paper: entries", "K80, ms", "E5645, 6 cores, ms"].map(String::from));
     }

@@ -387,7 +387,7 @@ pub mod tests {
         assert!(after <= before && after > 0.0);
     }
 
-    /// On a chain the k-th power has k + 1 entries a row; with |−1| ≤ τ √(2 · 2) only the diagonal is left.
+    /// On a chain the k-th power has k + 1 entries per row; with |−1| ≤ τ √(2 · 2) only the diagonal is left.
     #[test]
     fn a_density_has_its_threshold() {
         let a = "poisson2d:300x1".parse::<Problem>().unwrap().generate().unwrap();

@@ -52,7 +52,8 @@ fn first(matrix: &Matrix, way: Way) -> Option<&Solve> {
 }
 
 fn matrices(record: &Record) -> String {
-    let columns = ["paper's matrix", "kind", "rows", "entries", "a row", "here", "rows", "entries", "a row"];
+    let columns =
+        ["paper's matrix", "kind", "rows", "entries", "per row", "here", "rows", "entries", "per row"];
     let row = |m: &Matrix| {
         let size = |rows: u64, entries: u64| {
             [grouped(rows), grouped(entries), digits(Some(entries as f64 / rows as f64))]

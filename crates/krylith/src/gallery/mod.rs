@@ -247,7 +247,7 @@ static PROBLEMS: [ProblemInfo; 22] = [
     },
     ProblemInfo {
         name: "pflow",
-        description: "pressure in a layered porous rock, up to 75 entries a row, symmetric positive definite; stands in for PFlow_742",
+        description: "pressure in a layered porous rock, up to 75 entries per row, symmetric positive definite; stands in for PFlow_742",
         formula: "-div(k diag(1, 1, 10) grad p), quadratic in x, y, linear in z; k = 10^(2 U + 3 U + N(0,1)/2), fixed at x = 0, y = 0",
         default_size: &[150, 150, 33],
         least_size: 2,

@@ -2,13 +2,13 @@
 //!
 //!   ∫ k (∂x p ∂x q + ∂y p ∂y q + A ∂z p ∂z q),   A = 10,   elements of side 1,
 //!
-//! with one permeability k an element. A is that of layers a tenth as thick as they are wide whose vertical permeability is a tenth of the horizontal one.
+//! with one permeability k per element. A is that of layers a tenth as thick as they are wide whose vertical permeability is a tenth of the horizontal one.
 //! The matrix of an element is a sum of Kronecker products of
 //!
 //!   K = 1/3 [7 −8 1; −8 16 −8; 1 −8 7],   M = 1/30 [4 2 −1; 2 16 2; −1 2 4]   along x and y,
 //!   K = [1 −1; −1 1],                     M = 1/6 [2 1; 1 2]                  along z.
 //!
-//! Permeabilities, log₁₀ k = 2 L + 3 B + N(0, 1)/2: L uniform in [0, 1), one a layer; B the same, one a bed of 6 x 6 elements of a layer, as of
+//! Permeabilities, log₁₀ k = 2 L + 3 B + N(0, 1)/2: L uniform in [0, 1), one per layer; B the same, one per bed of 6 x 6 elements of a layer, as of
 //! channels in a flood plain. They span six orders of magnitude and jump from bed to bed.
 //!
 //! Along x and y the nodes are numbered from a fixed one, which is eliminated: corners of elements are even, middles are odd. With an even number of
@@ -16,7 +16,7 @@
 //! with 5 x 5 x 3 nodes, a middle along both axes with 3 x 3 x 3: 48 in the mean of a plane, half of them 45.
 //!
 //! The matrix is symmetric positive definite, being the Galerkin matrix of a positive form, and no M-matrix. 150 x 150 x 33 nodes are near PFlow_742
-//! (n = 742,793, nnz = 37,138,461, 50 entries a row), which is of the same kind: 742,500 rows with 46.4 entries.
+//! (n = 742,793, nnz = 37,138,461, 50 entries per row), which is of the same kind: 742,500 rows with 46.4 entries.
 //! Reference: Hughes, The Finite Element Method, 2000, chapter 3.
 //!
 //! Same bits from both sides: K and M are symmetric, and both sides sum the shared elements in the same order.
