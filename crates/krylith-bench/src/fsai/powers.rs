@@ -2,7 +2,7 @@
 //!
 //! The paper's matrix is Cube3D, elasticity of 190,581 rows and 7,531,389 entries; here it is a problem of the gallery of about as many rows. Every power is
 //! computed twice: whole, and with the rows of systems of bounded size that `fsai` solves. The pattern of a whole power has 4 bytes an entry;
-//! one that would take more than [`MOST_BYTES`] is given up, and the entries that were found by then are told.
+//! one that would take more than [`MOST_BYTES`] is given up, and the entries found by then are reported.
 
 use super::Options;
 use super::folder::{self, Head, counted, digits, grouped, table};

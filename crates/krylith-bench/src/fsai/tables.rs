@@ -8,7 +8,7 @@
 //! * `fsai` and `afsai` as they are without numbers.
 //!
 //! The stand-ins are of the same kinds and sizes as the paper's matrices, with other numbers, so that one τ keeps more or less of them. What would take more
-//! than [`MOST_OPERATIONS`] for its systems is left out and told. Contestants take turns in every round; the least total counts, with its phases.
+//! than [`MOST_OPERATIONS`] for its systems is left out, and the report says so. Contestants take turns in every round; the least total counts, with its phases.
 
 use super::Options;
 use super::folder::{self, Head};
@@ -206,7 +206,7 @@ impl Way {
     }
 }
 
-/// The least τ with which the k-th power has at most this density; the largest if there is none.
+/// The smallest listed τ for which the k-th power has at most this density; the largest one if all powers are denser.
 fn tau_for(density: f64, k: usize, a: &Csr<f64>) -> f64 {
     let space = Threads::new(1);
     let most = Most { of_a_row: MOST_INDICES, in_all: (density * a.nnz() as f64) as u64 };

@@ -28,4 +28,4 @@ pub(crate) use spmv::part_by_work;
 pub use summary::{Bin, Diagonal, Summary};
 pub(crate) use symmetry::Compared;
 pub use symmetry::{Mirror, Symmetry, Triangle};
-pub(crate) use version::SeenValues;
+pub(crate) use version::{SeenValues, mix};

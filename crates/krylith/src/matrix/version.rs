@@ -69,7 +69,7 @@ impl Csr<f64> {
 
 /// One step: a difference in one word reaches the upper half of the state, where the next word cannot undo it.
 #[inline(always)]
-fn mix(state: u128, word: u64) -> u128 {
+pub(crate) fn mix(state: u128, word: u64) -> u128 {
     let product = (state ^ u128::from(word)).wrapping_mul(MULTIPLIER);
     product ^ (product >> 71)
 }

@@ -36,6 +36,9 @@ const MANY: usize = 64;
 /// Places of strips may exceed entries by this factor.
 const MOST_PLACES: f64 = 2.0;
 
+/// Offsets are 32 bits with a sign.
+const MOST_ROWS: usize = i32::MAX as usize;
+
 /// Values in slices of rows as they are.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedSlices<S = f64> {
@@ -78,6 +81,9 @@ impl<S: StorageScalar> SharedSlices<S> {
     /// Bytes for each row in a sample of the slices; `None` if strips would be too empty.
     pub(crate) fn sampled_bytes(a: &Csr<f64>) -> Option<f64> {
         const RUNS: usize = 8;
+        if a.nrows() > MOST_ROWS {
+            return None;
+        }
         let runs = a.nrows().div_ceil(RUN * LANES);
         let every = runs.div_ceil(RUNS).max(1);
         let sampled: Vec<[usize; 3]> = (0..runs)
@@ -97,6 +103,9 @@ impl<S: StorageScalar> SharedSlices<S> {
 
     /// Whether slices repeat in a sample of the first runs.
     pub(crate) fn repeats(a: &Csr<f64>) -> bool {
+        if a.nrows() > MOST_ROWS {
+            return false;
+        }
         let sampled = a.nrows().div_ceil(RUN * LANES).min(2);
         (0..sampled).all(|run| {
             let (table, which) = Table::<S>::cut(a, run);
@@ -105,10 +114,21 @@ impl<S: StorageScalar> SharedSlices<S> {
     }
 
     /// A matrix in an order of its own.
-    pub(crate) fn of(a: &Csr<f64>) -> Self {
+    pub(crate) fn of(space: &Threads<f64>, a: &Csr<f64>) -> Self {
         let mut slices = Self::empty(&Arc::new(LevelOrder::natural(a.nrows())), a.pattern());
         slices.store(a);
+        slices.seen = Some(SeenValues::of(space, a));
         slices
+    }
+
+    /// Where rows stand.
+    pub(crate) fn order(&self) -> &Arc<LevelOrder> {
+        &self.order
+    }
+
+    /// Whether this is known to be that very matrix, without a look at its values.
+    pub(crate) fn has_stamp_of(&self, a: &Csr<f64>) -> bool {
+        self.seen.is_some_and(|seen| seen.has_stamp_of(a))
     }
 
     /// Slices.
@@ -263,16 +283,21 @@ impl<S: StorageScalar> Table<S> {
     fn cut(a: &Csr<f64>, run: usize) -> (Self, Vec<u32>) {
         let (rows, count) = (run * RUN * LANES, rows_of(a.nrows(), run).div_ceil(LANES));
         let (mut table, mut known, mut which) = (Table::new(), HashMap::new(), Vec::with_capacity(count));
-        let mut looks = true;
+        let (mut looks, mut one) = (true, Table::new());
         for k in 0..count {
-            table.push(a, rows + k * LANES);
+            let first = rows + k * LANES;
             looks &= table.len() <= MANY + k / 4;
-            let last = table.len() - 1;
-            let equal = if looks { table.equal(&mut known, last) } else { None };
-            if equal.is_some() {
-                table.pop();
-            }
-            which.push(equal.unwrap_or(last as u32));
+            which.push(match looks {
+                true => {
+                    one.clear();
+                    one.push(a, first);
+                    table.place(&mut known, one.slice(0))
+                }
+                false => {
+                    table.push(a, first);
+                    table.len() as u32 - 1
+                }
+            });
         }
         (table, which)
     }
@@ -308,19 +333,11 @@ impl<S: StorageScalar> Table<S> {
         self.first.push(self.offset.len() as u32);
     }
 
-    fn pop(&mut self) {
-        self.first.pop();
-        let end = *self.first.last().expect("begins with 0") as usize;
-        self.offset.truncate(end);
-        self.mask.truncate(end);
-        self.values.truncate(end);
-    }
-
-    /// An earlier slice with the same bits; if there is none, this one is `known` from now on.
-    fn equal(&self, known: &mut HashMap<u64, u32>, slice: usize) -> Option<u32> {
-        let own = self.slice(slice);
-        let other = *known.entry(hash(own)).or_insert(slice as u32);
-        (other != slice as u32 && are_equal(self.slice(other as usize), own)).then_some(other)
+    fn clear(&mut self) {
+        self.first.truncate(1);
+        self.offset.clear();
+        self.mask.clear();
+        self.values.clear();
     }
 
     /// Where a slice is in this table; it is appended if it is new.

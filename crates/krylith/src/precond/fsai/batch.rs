@@ -21,7 +21,7 @@ pub const fn triangle(m: usize) -> usize {
 }
 
 /// A pivot below this part of its diagonal entry is rounding.
-const ROUNDING: f64 = 8.0 * f64::EPSILON;
+pub(super) const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
 dispatch! {
     /// g of eight systems of `m` rows, from the lower triangles of their matrices, which are overwritten by L with reciprocal pivots: entry

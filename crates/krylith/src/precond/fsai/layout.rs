@@ -216,10 +216,16 @@ fn in_slices<S: StorageScalar>(
         return Err("neighbouring rows differ: slices would have too many empty places".into());
     };
     room_for(setup, bytes)?;
-    let order = Arc::new(LevelOrder::natural(setup.source.nrows()));
-    let both = [1, 2].map(|k| SharedSlices::empty(&order, matrices[k].pattern()));
-    let of_a = SharedSlices::empty(&order, matrices[0].pattern());
-    Ok(Places { placement: Box::new(Placed(order)), of_a, both, bytes, layout: String::new() })
+    let of_a = match &made.symbolic.repeats {
+        Some(repeats) => repeats.slices().clone(),
+        None => {
+            let order = Arc::new(LevelOrder::natural(setup.source.nrows()));
+            SharedSlices::empty(&order, matrices[0].pattern())
+        }
+    };
+    let both = [1, 2].map(|k| SharedSlices::empty(of_a.order(), matrices[k].pattern()));
+    let placement = Box::new(Placed(Arc::clone(of_a.order())));
+    Ok(Places { placement, of_a, both, bytes, layout: String::new() })
 }
 
 fn room_for(setup: &Context<'_>, bytes: usize) -> Result<(), String> {

@@ -167,21 +167,15 @@ impl FsaiSymbolic {
         kept: Option<&Kept>,
     ) -> Result<Factors, SetupError> {
         require_pattern(&self.source, a.pattern())?;
-        let ([first, columns], kept) = match self.pair {
-            true => {
-                let (both, kept) = self.pair(space, a, kept)?;
-                (both.map(Some), kept)
-            }
-            false => {
-                let g = self.g(space, a, kept.map(|[kept, _]| kept))?;
-                let kept = Arc::clone(g.pattern());
-                ([Some(g), None], [Arc::clone(&kept), kept])
-            }
-        };
-        let first = first.expect("there is always one");
-        let transpose = || columns.as_ref().unwrap_or(&first).transpose().without_hash();
-        let second = info_span!("transpose").in_scope(transpose);
-        Ok(([first, second], kept))
+        let transposed = |of: &Csr<f64>| info_span!("transpose").in_scope(|| of.transpose().without_hash());
+        if self.pair {
+            let ([lower, columns], kept) = self.pair(space, a, kept)?;
+            let upper = transposed(&columns);
+            return Ok(([lower, upper], kept));
+        }
+        let g = self.g(space, a, kept.map(|[kept, _]| kept))?;
+        let (second, kept) = (transposed(&g), Arc::clone(g.pattern()));
+        Ok(([g, second], [Arc::clone(&kept), kept]))
     }
 
     /// G_L, and G_U by columns.

@@ -11,19 +11,13 @@
 //! itself has none.
 #![allow(unsafe_code)]
 
-use super::batch::{SYSTEMS, subtract, triangle};
-use super::rows::{Batches, for_each_batch};
+use super::batch::{ROUNDING, SYSTEMS, subtract, triangle};
+use super::rows::{ABSENT, Batches, for_each_batch, gather};
 use crate::disjoint::DisjointSlice;
 use crate::matrix::{Csr, Pattern};
 use crate::scalar::Real;
 use crate::simd::dispatch;
 use crate::space::{CHUNK, Threads};
-
-/// A pivot below this part of its diagonal entry is rounding.
-const ROUNDING: f64 = 8.0 * f64::EPSILON;
-
-/// An index is not in the pattern of a row.
-const ABSENT: u32 = u32::MAX;
 
 /// |aᵢᵢ| and −(|aᵢⱼ| + |aⱼᵢ|) / 2.
 pub(crate) fn sizes(a: &Csr<f64>) -> Csr<f64> {
@@ -71,7 +65,7 @@ pub(crate) fn solve_pairs(
             side.resize(m.max(side.len()), [0.0; SYSTEMS]);
         }
         for (lane, &row) in rows.iter().enumerate() {
-            gather(a, pattern.row(row as usize), places, |i, j, value| match j <= i {
+            gather::<true>(a, pattern.row(row as usize), places, |i, j, value| match j <= i {
                 true => l[triangle(i) + j][lane] = value,
                 false => u[triangle(j) + i][lane] = value,
             });
@@ -100,21 +94,6 @@ impl Buffers {
     fn new(n: usize) -> Self {
         Buffers { places: vec![ABSENT; n], l: Vec::new(), u: Vec::new(), g: Vec::new(), h: Vec::new() }
     }
-}
-
-/// A[P,P] for sorted indices P.
-fn gather(a: &Csr<f64>, indices: &[u32], places: &mut [u32], mut put: impl FnMut(usize, usize, f64)) {
-    indices.iter().zip(0..).for_each(|(&index, place)| places[index as usize] = place);
-    for (i, &index) in indices.iter().enumerate() {
-        let (columns, values) = a.row(index as usize);
-        for (&column, &value) in columns.iter().zip(values) {
-            let place = places[column as usize];
-            if place != ABSENT {
-                put(i, place as usize, value);
-            }
-        }
-    }
-    indices.iter().for_each(|&index| places[index as usize] = ABSENT);
 }
 
 dispatch! {

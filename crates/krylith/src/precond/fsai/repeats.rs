@@ -10,7 +10,8 @@
 use crate::disjoint::DisjointSlice;
 use crate::error::SetupError;
 use crate::huge;
-use crate::matrix::{Csr, Pattern, SeenValues};
+use crate::matrix::{Csr, Pattern, mix};
+use crate::placement::Storage;
 use crate::simd::LANES;
 use crate::sliced::SharedSlices;
 use crate::space::{CHUNK, Threads};
@@ -18,6 +19,9 @@ use std::collections::HashMap;
 
 /// At most this part of the slices may differ: what is copied has been looked at, too.
 const MOST_DIFFERENT: f64 = 0.25;
+
+/// Where hashes begin: no word makes it zero.
+const FIRST: u128 = u128::MAX;
 
 /// Slices to compute, and which of them each slice is a copy of.
 #[derive(Debug)]
@@ -29,7 +33,7 @@ pub(crate) struct Repeats {
     /// For every slice its place in `different`.
     which: Vec<u32>,
     /// The matrix that was looked at.
-    seen: SeenValues,
+    slices: SharedSlices,
 }
 
 impl Repeats {
@@ -38,7 +42,7 @@ impl Repeats {
         if a.nrows() < 64 * LANES || a.nrows() != a.ncols() || !SharedSlices::<f64>::repeats(a) {
             return None;
         }
-        let slices = SharedSlices::<f64>::of(a);
+        let slices = SharedSlices::of(space, a);
         let most = (MOST_DIFFERENT * slices.len() as f64) as usize;
         let mut classes: Vec<u32> = slices.numbers();
         let mut different = Vec::new();
@@ -46,10 +50,10 @@ impl Repeats {
             let (mut known, mut next) = (HashMap::new(), Vec::with_capacity(classes.len()));
             different.clear();
             for (slice, &class) in classes.iter().enumerate() {
-                let mut hash = mix(0, class);
+                let mut hash = mix(FIRST, class.into());
                 if step > 0 {
                     for [first, last] in slices.reached(slice) {
-                        hash = mix(mix(hash, classes[first as usize]), classes[last as usize]);
+                        hash = [first, last].iter().fold(hash, |h, &s| mix(h, classes[s as usize].into()));
                     }
                 }
                 let number = known.len() as u32;
@@ -63,13 +67,17 @@ impl Repeats {
             }
             classes = next;
         }
-        let seen = SeenValues::of(space, a);
-        Some(Repeats { n: a.nrows(), different, which: classes, seen })
+        Some(Repeats { n: a.nrows(), different, which: classes, slices })
     }
 
     /// Whether this is about the values of a matrix.
     pub(crate) fn are_of(&self, a: &Csr<f64>) -> bool {
-        self.seen.has_stamp_of(a)
+        self.slices.has_stamp_of(a)
+    }
+
+    /// The matrix that was looked at, in slices.
+    pub(crate) fn slices(&self) -> &SharedSlices {
+        &self.slices
     }
 
     /// Rows that are computed.
@@ -88,7 +96,7 @@ impl Repeats {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        4 * (self.different.len() + self.which.len())
+        4 * (self.different.len() + self.which.len()) + self.slices.bytes()
     }
 
     /// All rows of a pattern, from those that were computed, one after the other.
@@ -138,13 +146,6 @@ impl Repeats {
             }
         });
     }
-}
-
-/// One more word in a hash.
-fn mix(state: u128, word: u32) -> u128 {
-    const MULTIPLIER: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
-    let product = (state ^ u128::from(word)).wrapping_add(1).wrapping_mul(MULTIPLIER);
-    product ^ (product >> 71)
 }
 
 /// Rows that a phase works on.

@@ -19,7 +19,7 @@ pub const LARGEST: usize = 128;
 pub const MOST_INDICES: usize = 1024;
 
 /// An index is not in the pattern of a row.
-const ABSENT: u32 = u32::MAX;
+pub(super) const ABSENT: u32 = u32::MAX;
 
 /// Batches that a member takes at a time.
 const BATCHES_AT_A_TIME: usize = 16;
@@ -153,7 +153,7 @@ pub(crate) fn solve_batch<'b, 'p>(
     l.resize(triangle(m), [0.0; SYSTEMS]);
     g.resize(m.max(g.len()), [0.0; SYSTEMS]);
     for lane in 0..count {
-        gather(a, indices(lane), places, |i, j, value| l[triangle(i) + j][lane] = value);
+        gather::<false>(a, indices(lane), places, |i, j, value| l[triangle(i) + j][lane] = value);
     }
     // Lanes that are left repeat the last system, so that no pivot is zero.
     for numbers in l.iter_mut().filter(|_| count < SYSTEMS) {
@@ -170,7 +170,7 @@ fn solve_large(a: &Csr<f64>, indices: &[u32], buffers: &mut Buffers, g: &mut [f6
     let m = indices.len();
     panel.clear();
     panel.resize(m * m, 0.0);
-    gather(a, indices, places, |i, j, value| panel[i + j * m] = value);
+    gather::<false>(a, indices, places, |i, j, value| panel[i + j * m] = value);
     last_row_of_inverse(panel, g, copies)
 }
 
@@ -195,14 +195,19 @@ pub fn last_row_of_inverse(panel: &mut [f64], g: &mut [f64], copies: &mut Copies
     g.iter().all(|g| g.is_finite())
 }
 
-/// The lower triangle of A[P,P] for sorted indices P.
+/// The lower triangle of A[P,P] for sorted indices P, or all of it. `places` are all absent before and after.
 #[inline(always)]
-fn gather(a: &Csr<f64>, indices: &[u32], places: &mut [u32], mut put: impl FnMut(usize, usize, f64)) {
+pub(super) fn gather<const WHOLE: bool>(
+    a: &Csr<f64>,
+    indices: &[u32],
+    places: &mut [u32],
+    mut put: impl FnMut(usize, usize, f64),
+) {
     indices.iter().zip(0..).for_each(|(&index, place)| places[index as usize] = place);
     for (i, &index) in indices.iter().enumerate() {
         let (columns, values) = a.row(index as usize);
         for (&column, &value) in columns.iter().zip(values) {
-            if column > index {
+            if !WHOLE && column > index {
                 break;
             }
             let place = places[column as usize];
