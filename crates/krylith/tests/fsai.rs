@@ -13,7 +13,12 @@ fn problem(name: &str) -> Csr<f64> {
 
 fn factor(a: &Csr<f64>, threads: usize, (tau, power, delta): (f64, usize, f64)) -> FsaiFactor {
     let space = Threads::new(threads);
-    let recipe = Fsai { pattern: PatternRule::Powers { tau, power }, delta, pair: false, max_bytes: None };
+    let recipe = Fsai {
+        pattern: PatternRule::Powers { tau, power },
+        delta: Some(delta),
+        pair: false,
+        max_bytes: None,
+    };
     recipe.analyze(&space, a).unwrap().factor(&space, a).unwrap()
 }
 
@@ -211,7 +216,7 @@ fn a_pattern_that_grows_is_better_than_a_power() {
 fn pair(a: &Csr<f64>, threads: usize, (power, delta): (usize, f64)) -> FsaiFactor {
     let space = Threads::new(threads);
     let pattern = PatternRule::Powers { tau: 0.0, power };
-    let recipe = Fsai { pattern, delta, pair: true, max_bytes: None };
+    let recipe = Fsai { pattern, delta: Some(delta), pair: true, max_bytes: None };
     recipe.analyze(&space, a).unwrap().factor(&space, a).unwrap()
 }
 

@@ -70,7 +70,8 @@ enum Part {
 }
 
 const PROBLEMS: [&str; 4] = ["poisson2d:1000", "poisson3d:100", "hpcg:80", "jump3d:100"];
-const OWN: [&str; 2] = ["fsai", "afsai"];
+/// Those of as many entries as theirs, and ours without numbers.
+const OWN: [&str; 4] = ["fsai(0.1,2,0.05)", "afsai(5,3,0.001,0)", "fsai", "afsai"];
 /// The settings of both that their manuals begin with.
 const HYPRE: [&str; 2] = ["cg+fsai:5:3:1e-3", "cg+parasails:0.1:1:0.05"];
 

@@ -1,6 +1,8 @@
 //! Small entries of G are dropped, and its rows scaled so that G A Gᵀ keeps its unit diagonal.
 //!
-//! A row g = z + ε, ε its entries with |gⱼ| ≤ δ ‖g‖₂, never the diagonal, becomes z / √(zᵀA z). The paper scales by 1 / √(1 + εᵀA ε) (eq. 3.13), which is the
+//! A row g = z + ε, ε its entries with |gⱼ| √aⱼⱼ ≤ δ ‖D½ g‖₂, D the diagonal of A, never its own diagonal, becomes z / √(zᵀA z). The paper compares |gⱼ| with
+//! δ ‖g‖₂, which is the same where the diagonal of A is constant; otherwise which entries count would depend on the units of unknowns, and matrices of
+//! shells, with displacements beside rotations, lost their strongest couplings. The paper scales by 1 / √(1 + εᵀA ε) (eq. 3.13), which is the
 //! same in exact arithmetic: zᵀA z = gᵀA g − 2 εᵀA g + εᵀA ε, where gᵀA g = 1, and εᵀA g = 0 because A g is zero at all indices of g but its diagonal. zᵀA z
 //! also holds where rounding or an index that was left out makes that untrue.
 
@@ -11,13 +13,19 @@ use crate::disjoint::DisjointSlice;
 use crate::matrix::{Csr, Pattern};
 use crate::space::{CHUNK, Threads};
 
-/// Which entries of G are kept.
-pub fn kept_entries(space: &Threads<f64>, pattern: &Pattern, values: &[f64], delta: f64) -> Pattern {
+/// Which entries of G are kept; `roots` are the √aⱼⱼ of [`roots_of_diagonal`](super::pattern::roots_of_diagonal).
+pub fn kept_entries(
+    space: &Threads<f64>,
+    roots: &[f64],
+    (pattern, values): (&Pattern, &[f64]),
+    delta: f64,
+) -> Pattern {
     by_rows(space, pattern.nrows(), &|| (), &|i, (), found| {
-        let g = &values[pattern.row_range(i)];
-        let bound = delta * g.iter().map(|v| v * v).sum::<f64>().sqrt();
-        let kept = |&(k, _): &(usize, _)| k + 1 == g.len() || g[k].abs() > bound;
-        found.extend(pattern.row(i).iter().enumerate().filter(kept).map(|(_, &j)| j));
+        let (columns, g) = (pattern.row(i), &values[pattern.row_range(i)]);
+        let size = |k: usize| (g[k] * roots[columns[k] as usize]).abs();
+        let bound = delta * (0..g.len()).map(|k| size(k) * size(k)).sum::<f64>().sqrt();
+        let kept = (0..g.len()).filter(|&k| k + 1 == g.len() || size(k) > bound);
+        found.extend(kept.map(|k| columns[k]));
     })
 }
 

@@ -263,10 +263,12 @@ where
     P: Storage<Threads<f64>, Scratch = ()> + 'static,
 {
     let Made { symbolic, kept, .. } = made;
+    let rule = symbolic.words();
     let Places { placement, of_a, both: [of_g, of_second], layout, .. } = places;
     let m = FsaiFactor { symbolic, kept, g: of_g, second: of_second };
     let (rows, places, copy) = (setup.source.nrows(), placement.layout(), of_a.bytes());
     let m = DynPreconditioner::<_, K>::new(m);
+    let layout = format!("{layout}; {rule}");
     let memory = Memory::placed(layout, rows, places, copy, m.bytes());
     let held = memory.copy + memory.factor + memory.vectors(setup.method);
     let summary = summary(kind, (m.entries(), m.bytes()), memory.layout, held);
@@ -277,9 +279,10 @@ where
 /// G and Gᵀ in the order of A, for any A.
 fn by_rows(setup: &Context<'_>, kind: PrecondSpec, made: Made, reason: &str) -> Attempt<Threads<f64>> {
     let Made { symbolic, g, second, kept } = made;
+    let layout = format!("rows as given: {reason}; {}", symbolic.words());
     let m = DynPreconditioner::<_, Csr<f64>>::new(FsaiFactor { symbolic, kept, g, second });
     let held = m.bytes() + setup.vector_bytes() as usize;
-    let summary = summary(kind, (m.entries(), m.bytes()), format!("rows as given: {reason}"), held);
+    let summary = summary(kind, (m.entries(), m.bytes()), layout, held);
     Attempt::Built(Built::InOrder(m), summary)
 }
 

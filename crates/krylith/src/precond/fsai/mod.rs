@@ -19,6 +19,7 @@
 
 mod adaptive;
 mod batch;
+mod choose;
 mod filter;
 mod layout;
 mod pair;
@@ -33,7 +34,7 @@ pub mod phases {
 
     pub use super::batch::{SYSTEMS, last_rows_of_inverses, triangle};
     pub use super::filter::{kept_entries, scale_rows};
-    pub use super::pattern::{Most, large_entries, powers};
+    pub use super::pattern::{Most, large_entries, powers, roots_of_diagonal};
     pub use super::repeats::Rows;
     pub use super::rows::{Batches, LARGEST, MOST_INDICES, last_row_of_inverse, solve_rows};
     pub use crate::precond::direct::Copies;
@@ -68,6 +69,13 @@ pub enum PatternRule {
         /// k: the power.
         power: usize,
     },
+    /// The same, with what is not given chosen from the matrix.
+    Chosen {
+        /// τ.
+        tau: Option<f64>,
+        /// k.
+        power: Option<usize>,
+    },
     /// Grown by values.
     Adaptive(Growth),
 }
@@ -77,8 +85,8 @@ pub enum PatternRule {
 pub struct Fsai {
     /// How its pattern is found.
     pub pattern: PatternRule,
-    /// δ: entries of a row g of G up to δ ‖g‖ are dropped.
-    pub delta: f64,
+    /// δ: entries of a row g of G with |gⱼ| √aⱼⱼ up to δ ‖D½ g‖ are dropped, D the diagonal of A. If not given, τ for powers that were chosen, otherwise 0.
+    pub delta: Option<f64>,
     /// A is not symmetric: a pair of factors, M⁻¹ = G_U G_L.
     pub pair: bool,
     /// Bytes at most.
@@ -92,6 +100,8 @@ pub struct FsaiSymbolic {
     pattern: Arc<Pattern>,
     /// Rows of the matrix that was analyzed which are copies of others.
     repeats: Option<Arc<Repeats>>,
+    /// How it was found.
+    rule: Rule,
     delta: f64,
     pair: bool,
 }
@@ -111,12 +121,36 @@ type Kept = [Arc<Pattern>; 2];
 /// G and Gᵀ by rows, or G_L and G_U, and the entries that are kept.
 type Factors = ([Csr<f64>; 2], Kept);
 
-impl PatternRule {
+/// A rule with nothing left to choose.
+#[derive(Debug, Clone, Copy)]
+enum Rule {
+    Powers { tau: f64, power: usize },
+    Grown(Growth),
+}
+
+impl Rule {
     /// Steps from row to row of A in which a row of the pattern reaches all of its entries.
     fn steps(self) -> usize {
         match self {
-            PatternRule::Powers { power, .. } => power.max(1),
-            PatternRule::Adaptive(growth) => growth.steps,
+            Rule::Powers { power, .. } => power,
+            Rule::Grown(growth) => growth.steps,
+        }
+    }
+}
+
+impl Fsai {
+    /// The rule and δ for a matrix.
+    fn resolved(&self, a: &Csr<f64>) -> (Rule, f64) {
+        let given = self.delta.unwrap_or(0.0);
+        match self.pattern {
+            PatternRule::Powers { tau, power } => (Rule::Powers { tau, power: power.max(1) }, given),
+            PatternRule::Adaptive(growth) => (Rule::Grown(growth), given),
+            PatternRule::Chosen { tau, power } => {
+                let choose = || choose::tau_and_power(a, (tau, power));
+                let (tau, power) = info_span!("choose").in_scope(choose);
+                let delta = self.delta.unwrap_or(if power > 1 { tau } else { 0.0 });
+                (Rule::Powers { tau, power }, delta)
+            }
         }
     }
 }
@@ -129,17 +163,18 @@ impl Recipe<Threads<f64>, Csr<f64>> for Fsai {
         let most = self.max_bytes.map_or(u64::MAX, |bytes| bytes / BYTES_PER_ENTRY).min(u32::MAX.into());
         // A pair has the pattern of a symmetric matrix, and is not compared.
         let sizes = self.pair.then(|| pair::sizes(a));
-        let find = || Repeats::find(space, a, self.pattern.steps());
+        let (rule, delta) = self.resolved(sizes.as_ref().unwrap_or(a));
+        let find = || Repeats::find(space, a, rule.steps());
         let repeats = if self.pair { None } else { info_span!("compare").in_scope(find).map(Arc::new) };
         let (source, a) = (Arc::clone(a.pattern()), sizes.as_ref().unwrap_or(a));
         let rows = repeats.as_ref().map_or(Rows::all(a.nrows()), |repeats| repeats.rows());
-        let computed = match self.pattern {
-            PatternRule::Powers { tau, power } => {
+        let computed = match rule {
+            Rule::Powers { tau, power } => {
                 let large = info_span!("prefilter").in_scope(|| pattern::large_entries(space, a, tau));
                 let most = Most { of_a_row: MOST_INDICES, in_all: most };
-                info_span!("powers").in_scope(|| pattern::powers(space, &large, power.max(1), rows, most))?
+                info_span!("powers").in_scope(|| pattern::powers(space, &large, power, rows, most))?
             }
-            PatternRule::Adaptive(growth) => {
+            Rule::Grown(growth) => {
                 info_span!("grow").in_scope(|| adaptive::grow(space, a, growth, rows, most))?
             }
         };
@@ -149,7 +184,7 @@ impl Recipe<Threads<f64>, Csr<f64>> for Fsai {
             }
             None => computed,
         };
-        Ok(FsaiSymbolic { source, pattern: Arc::new(pattern), repeats, delta: self.delta, pair: self.pair })
+        Ok(FsaiSymbolic { source, pattern: Arc::new(pattern), repeats, rule, delta, pair: self.pair })
     }
 }
 
@@ -157,6 +192,17 @@ impl FsaiSymbolic {
     /// Entries of G before the filter.
     pub fn entries(&self) -> usize {
         self.pattern.nnz()
+    }
+
+    /// How the pattern was found, in words.
+    fn words(&self) -> String {
+        match self.rule {
+            Rule::Powers { tau, power } if self.delta > 0.0 => {
+                format!("power {power} of entries above {tau}, filtered by {}", self.delta)
+            }
+            Rule::Powers { tau, power } => format!("power {power} of entries above {tau}"),
+            Rule::Grown(_) => "a pattern that grew".into(),
+        }
     }
 
     /// The factors of a matrix of the pattern that was analyzed, on the entries that were `kept` before, or on those that the filter keeps.
@@ -188,7 +234,7 @@ impl FsaiSymbolic {
         let _filter = info_span!("filter").entered();
         let filtered = |values: &[f64]| match self.delta == 0.0 {
             true => Arc::clone(&self.pattern),
-            false => Arc::new(filter::kept_entries(space, &self.pattern, values, self.delta)),
+            false => Arc::new(self.kept_entries(space, a, values)),
         };
         let kept = kept.cloned().unwrap_or_else(|| [filtered(&lower), filtered(&upper)]);
         let stored = |k: usize, values| Csr::trusted(Arc::clone(&kept[k]), values).without_hash();
@@ -199,6 +245,10 @@ impl FsaiSymbolic {
         let whole = (&*self.pattern, [&lower[..], &upper[..]]);
         pair::scale_pairs(space, a, whole, [&kept[0], &kept[1]], [&mut z, &mut w]);
         Ok(([stored(0, z), stored(1, w)], kept))
+    }
+
+    fn kept_entries(&self, space: &Threads<f64>, a: &Csr<f64>, values: &[f64]) -> Pattern {
+        filter::kept_entries(space, &pattern::roots_of_diagonal(a), (&self.pattern, values), self.delta)
     }
 
     /// G of one factor.
@@ -221,7 +271,7 @@ impl FsaiSymbolic {
         let kept = match kept {
             Some(kept) => Arc::clone(kept),
             None if self.delta == 0.0 => Arc::clone(&self.pattern),
-            None => Arc::new(filter::kept_entries(space, &self.pattern, &whole, self.delta)),
+            None => Arc::new(self.kept_entries(space, a, &whole)),
         };
         if Arc::ptr_eq(&kept, &self.pattern) {
             return Ok(Csr::trusted(kept, whole).without_hash());

@@ -8,6 +8,7 @@ use super::repeats::Rows;
 use crate::error::SetupError;
 use crate::matrix::{Csr, Pattern};
 use crate::space::Threads;
+use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -41,8 +42,8 @@ pub fn large_entries(space: &Threads<f64>, a: &Csr<f64>, tau: f64) -> Pattern {
 }
 
 /// √|aᵢᵢ|.
-pub(crate) fn roots_of_diagonal(a: &Csr<f64>) -> Vec<f64> {
-    (0..a.nrows()).map(|i| a.get(i, i).abs().sqrt()).collect()
+pub fn roots_of_diagonal(a: &Csr<f64>) -> Vec<f64> {
+    (0..a.nrows()).into_par_iter().map(|i| a.get(i, i).abs().sqrt()).collect()
 }
 
 /// Entries that a pattern may have.

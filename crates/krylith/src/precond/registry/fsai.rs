@@ -8,11 +8,11 @@ use crate::precond::fsai::{Fsai, Growth, PatternRule};
 
 const DELTA: Parameter = Parameter {
     name: "DELTA",
-    meaning: "entries up to DELTA of the norm of their row are dropped",
+    meaning: "entries up to DELTA of the norm of their row are dropped, both in units of the diagonal of A",
     whole: false,
     least: 0.0,
     most: 1.0,
-    default: Some(Value::Real(0.0)),
+    default: Some(Value::FromMatrix),
 };
 
 pub(super) static FSAI: PrecondInfo = PrecondInfo {
@@ -25,7 +25,7 @@ pub(super) static FSAI: PrecondInfo = PrecondInfo {
             whole: false,
             least: 0.0,
             most: 1.0,
-            default: Some(Value::Real(0.0)),
+            default: Some(Value::FromMatrix),
         },
         Parameter {
             name: "K",
@@ -33,22 +33,25 @@ pub(super) static FSAI: PrecondInfo = PrecondInfo {
             whole: true,
             least: 1.0,
             most: 20.0,
-            default: Some(Value::Count(1)),
+            default: Some(Value::FromMatrix),
         },
         DELTA,
     ],
     level_in_name: false,
-    description: "a sparse factor of the inverse on a given pattern: two products, nothing to wait for",
+    description: "a sparse factor of the inverse on a power of the large entries: two products, nothing to wait for",
     matrices: Suits::Any,
     symmetric: true,
     can_shift: false,
-    examples: &["fsai", "fsai(0.01,2,0.01)"],
+    examples: &["fsai", "fsai(0,1)", "fsai(0.01,2,0.01)"],
     weaker: nothing_weaker,
     predicted_entries: unknown_entries,
     propose: no_proposals,
     construct: |spec| {
-        let pattern = PatternRule::Powers { tau: spec.real(0), power: spec.count(1) };
-        Construction::Inverse(Fsai { pattern, delta: spec.real(2), pair: false, max_bytes: None })
+        let pattern = match (spec.real_if_given(0), spec.count_if_given(1)) {
+            (Some(tau), Some(power)) => PatternRule::Powers { tau, power },
+            (tau, power) => PatternRule::Chosen { tau, power },
+        };
+        Construction::Inverse(Fsai { pattern, delta: spec.real_if_given(2), pair: false, max_bytes: None })
     },
 };
 
@@ -80,7 +83,7 @@ pub(super) static AFSAI: PrecondInfo = PrecondInfo {
             most: 1.0,
             default: Some(Value::Real(1e-3)),
         },
-        DELTA,
+        Parameter { default: Some(Value::Real(0.05)), ..DELTA },
     ],
     level_in_name: false,
     description: "a sparse factor of the inverse whose pattern grows where that gains the most",
@@ -94,7 +97,7 @@ pub(super) static AFSAI: PrecondInfo = PrecondInfo {
     construct: |spec| {
         let growth = Growth { steps: spec.count(0), entries: spec.count(1), tolerance: spec.real(2) };
         let pattern = PatternRule::Adaptive(growth);
-        Construction::Inverse(Fsai { pattern, delta: spec.real(3), pair: false, max_bytes: None })
+        Construction::Inverse(Fsai { pattern, delta: spec.real_if_given(3), pair: false, max_bytes: None })
     },
 };
 

@@ -101,6 +101,11 @@ impl PrecondSpec {
         }
     }
 
+    /// The same, where the matrix decides if it is not given.
+    pub(super) fn real_if_given(&self, index: usize) -> Option<f64> {
+        Some(self.real(index)).filter(|number| !number.is_nan())
+    }
+
     /// A number that is out of its range is an error.
     pub(crate) fn validate(&self) -> Result<(), SolveError> {
         for (parameter, value) in self.info.parameters.iter().zip(&self.values) {

@@ -1,0 +1,134 @@
+//! τ, k and δ where the caller leaves them to the matrix.
+//!
+//! The cost of a set-up follows from the entries of a row of S, by their cube, that of an iteration from those of A and G. So k is the largest power
+//! with which S has at most [`ENTRIES`] entries per row, on average over a sample of rows: matrices with few strong couplings get a high power, those
+//! with many unknowns per point the first. τ is 0.1, or less where couplings are many and all small, so that something is left. δ is τ: it brings G back to
+//! about half the entries of A. The first power is not filtered.
+//!
+//! The figures are those of a study of 75 settings on 13 problems (`docs/inverses.md`): of all of these, the total of time was nearly the least.
+
+use super::pattern::roots_of_diagonal;
+use crate::matrix::Csr;
+use std::collections::HashSet;
+
+/// Entries of a row of S on average, at most.
+const ENTRIES: f64 = 16.0;
+
+/// Powers at most.
+const MOST_POWER: usize = 8;
+
+/// Those that are tried, falling.
+const TAUS: [f64; 4] = [0.1, 0.05, 0.02, 0.01];
+
+/// Entries per row of Low(Ã) below which a smaller τ is tried: one row in two has something besides its diagonal.
+const FEW: f64 = 1.5;
+
+/// Rows of a sample.
+const SAMPLE: usize = 256;
+
+/// A row of the sample counts this many at most.
+const MOST_COUNTED: usize = 256;
+
+/// Entries of A that are looked at for a row.
+const MOST_LOOKED_AT: usize = 1 << 14;
+
+/// τ and k for a matrix, where they are not `given`.
+pub(super) fn tau_and_power(a: &Csr<f64>, given: (Option<f64>, Option<usize>)) -> (f64, usize) {
+    let roots = roots_of_diagonal(a);
+    let count = |tau| Counts::of(a, &roots, tau);
+    let (tau, counts) = match given.0 {
+        Some(tau) => (tau, count(tau)),
+        None => {
+            let tried = TAUS.map(|tau| (tau, count(tau)));
+            let fits = |counts: &Counts| counts.0[0] >= FEW && counts.0[0] <= ENTRIES;
+            let first = tried[0];
+            // Few couplings at any τ: the matrix is dominated by its diagonal, or the next τ has too many.
+            match first.1.0[0] < FEW {
+                true => tried.into_iter().find(|(_, counts)| fits(counts)).unwrap_or(first),
+                false => first,
+            }
+        }
+    };
+    let largest = counts.0.iter().take_while(|&&of_a_row| of_a_row <= ENTRIES).count().max(1);
+    (tau, given.1.map_or(largest, |power| power.max(1)))
+}
+
+/// Entries per row of the first powers, in a sample.
+#[derive(Debug, Clone, Copy)]
+struct Counts([f64; MOST_POWER]);
+
+impl Counts {
+    fn of(a: &Csr<f64>, roots: &[f64], tau: f64) -> Self {
+        let (n, mut counts) = (a.nrows(), [0.0; MOST_POWER]);
+        let sampled = n.min(SAMPLE);
+        // One row of each of so many parts, not always the first: meshes are periodic.
+        let row = |k: usize| (k * n + (k * 7919) % n) / sampled.max(1);
+        for k in 0..sampled {
+            for (sum, found) in counts.iter_mut().zip(reached(a, roots, tau, row(k))) {
+                *sum += found as f64 / sampled as f64;
+            }
+        }
+        Counts(counts)
+    }
+}
+
+/// Entries of row i after each step.
+fn reached(a: &Csr<f64>, roots: &[f64], tau: f64, i: usize) -> [usize; MOST_POWER] {
+    let (mut found, mut seen) = (vec![i as u32], HashSet::from([i as u32]));
+    let (mut last, mut looked_at) = (0, 0);
+    let mut counts = [0; MOST_POWER];
+    for count in &mut counts {
+        let end = found.len();
+        for at in last..end {
+            let row = found[at] as usize;
+            let (columns, values) = a.row(row);
+            for (&j, v) in columns.iter().zip(values).take_while(|&(&j, _)| j as usize <= i) {
+                looked_at += 1;
+                if looked_at > MOST_LOOKED_AT || found.len() >= MOST_COUNTED {
+                    break;
+                }
+                if v.abs() > tau * roots[row] * roots[j as usize] && seen.insert(j) {
+                    found.push(j);
+                }
+            }
+        }
+        last = end;
+        *count = found.len();
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gallery::Problem;
+
+    fn chosen(name: &str) -> (f64, usize) {
+        let a = name.parse::<Problem>().unwrap().generate().unwrap();
+        tau_and_power(&a, (None, None))
+    }
+
+    /// 7 entries in the second power of five points, 13 in the third, 22 in the fourth; 13 in the second of seven; weak couplings of 27 points are kept.
+    #[test]
+    fn the_power_follows_from_the_entries_of_rows() {
+        assert_eq!(chosen("poisson2d:60"), (0.1, 3));
+        assert_eq!(chosen("poisson3d:20"), (0.1, 2));
+        assert_eq!(chosen("hpcg:20"), (0.02, 1));
+        assert_eq!(chosen("elasticity3d:8"), (0.1, 1));
+        assert_eq!(chosen("apache:40x40x8"), (0.1, MOST_POWER));
+    }
+
+    #[test]
+    fn what_is_given_is_kept() {
+        let a = "poisson2d:60".parse::<Problem>().unwrap().generate().unwrap();
+        assert_eq!(tau_and_power(&a, (None, Some(5))), (0.1, 5));
+        // A coupling of this matrix is a quarter of the diagonal.
+        assert_eq!(tau_and_power(&a, (Some(0.3), None)), (0.3, MOST_POWER));
+    }
+
+    #[test]
+    fn a_matrix_without_rows_has_a_choice() {
+        let a = Csr::from_entries(0, 0, std::iter::empty::<(usize, usize, f64)>()).unwrap();
+        assert_eq!(tau_and_power(&a, (None, None)).0, 0.1);
+    }
+}
