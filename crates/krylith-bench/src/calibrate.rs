@@ -1,16 +1,20 @@
 //! The figures of this machine, for predicting what members of the registry cost (`krylith solve --machine FILE`).
 //!
-//! Each problem is solved on one thread with a fixed number of iterations, in several storages, levels of fill and precisions, in
+//! Each problem is solved on one thread, or as many as are asked for, with a fixed number of iterations, in several storages, levels of fill and precisions, in
 //! rounds; the least seconds of each count. The nanoseconds per entry of `Machine` are those that fit the iterations and set-ups of all of them best, in
 //! the sense of least squares of relative errors, none of them below zero. Those of complete factors are fitted in the same way.
+//! On more than one thread, small problems are added, whose sweeps mostly wait: they say what a wavefront costs.
 
 use crate::Failure;
 use crate::fit::fit;
 use clap::Args;
 use krylith::gallery::{Problem, random_vector};
+use krylith::matrix::Triangle;
 use krylith::plan::{Facts, REFERENCE, Rates};
 use krylith::precond::direct::{Direct, DirectKind};
+use krylith::schedule::Wavefronts;
 use krylith::solver::{Layout, Precision};
+use krylith::structured::Structure;
 use krylith::{Csr, Method, PrecondSpec, Solver};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -20,6 +24,9 @@ pub struct Options {
     /// The name of the machine, which plans will show
     #[arg(long, default_value = "mine")]
     name: String,
+    /// Threads to measure with; plans for the machine then weigh what sweeps wait for
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
     /// Rounds; the least seconds count
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -32,8 +39,10 @@ pub struct Options {
 const STORAGES: usize = 4;
 /// Figures of a storage: product, sweep, sweep in `f32`; then a copy and a set-up, and behind those of all storages an elimination.
 const PER_ITERATION: usize = 3;
-/// The place of what numbers of vectors cost, and behind it product and sweep with constant coefficients.
+/// The place of what numbers of vectors cost, and behind it product and sweep with constant coefficients, and a wavefront in each storage.
 const VECTOR: usize = PER_ITERATION * STORAGES;
+const WAVEFRONT: usize = VECTOR + 3;
+const TERMS: usize = WAVEFRONT + STORAGES;
 /// As many as leave the beginning and the end of a solve a small part of it.
 const ITERATIONS: usize = 80;
 
@@ -61,6 +70,22 @@ const TRIALS: &[Trial] = &[
     Trial { storage: 3, layout: Layout::Rows, problem: "circuit:350", members: &["ic0", "ic(1)", "ic(2)"] },
 ];
 
+/// Those with many wavefronts for their size.
+const SMALL: &[Trial] = &[
+    Trial { storage: 0, layout: Layout::Auto, problem: "poisson2d:120", members: &["ic0", "ic(1)"] },
+    Trial { storage: 0, layout: Layout::Auto, problem: "jump3d:20", members: &["ic0", "ic(1)"] },
+    Trial { storage: 1, layout: Layout::Auto, problem: "navierstokes3d:6", members: &["ilu0"] },
+    Trial { storage: 2, layout: Layout::Slices, problem: "fem2d:100", members: &["ic0", "ic(1)"] },
+    Trial { storage: 3, layout: Layout::Rows, problem: "fem2d:100", members: &["ic0", "ic(1)"] },
+];
+
+/// Approximate inverses, unfiltered so that their entries are those of the pattern, of matrices whose rows differ.
+const INVERSES: &[(&str, &[&str])] = &[
+    ("fem2d:300", &["fsai(0.1,2,0)", "fsai(0.05,3,0)", "afsai(5,3,0.001,0)"]),
+    ("jump3d:50", &["fsai(0.1,3,0)", "fsai(0,2,0)", "afsai(5,3,0.001,0)"]),
+    ("pflow:30x30x12", &["fsai(0.05,2,0)", "fsai(0,1,0)", "afsai(5,3,0.001,0)"]),
+];
+
 /// Complete factors.
 const DIRECT: &[(&str, &str)] = &[
     ("poisson2d:200", "cholesky"),
@@ -73,9 +98,10 @@ const DIRECT: &[(&str, &str)] = &[
 
 pub fn run(options: &Options) -> Result<(), Failure> {
     // Facts are collected on this pool.
-    rayon::ThreadPoolBuilder::new().num_threads(1).build_global()?;
+    rayon::ThreadPoolBuilder::new().num_threads(options.threads.max(1)).build_global()?;
     let (mut iterations, mut set_ups) = (Equations::default(), Equations::default());
-    for trial in TRIALS {
+    let small = if options.threads > 1 { SMALL } else { &[] };
+    for trial in TRIALS.iter().chain(small) {
         let a = trial.problem.parse::<Problem>()?.generate()?;
         for member in trial.members {
             // Blocks are in f64 only.
@@ -83,7 +109,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             for precision in precisions.into_iter().take(if trial.storage == 1 { 1 } else { 2 }) {
                 if let Some(seen) = measure(options, &a, trial, member.parse()?, precision)? {
                     eprintln!("{} {member} {precision:?}: {seen:?}", trial.problem);
-                    iterations.add(seen.iteration_terms(trial.storage, &a), seen.iteration);
+                    iterations
+                        .add(seen.iteration_terms(trial.storage, &a, options.threads > 1), seen.iteration);
                     set_ups.add(seen.set_up_terms(trial.storage, &a), seen.set_up);
                 }
             }
@@ -93,7 +120,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         iterations.add_weakly(product_of(storage), 0.0);
     }
     // Where rows have about the same number of entries, runs cannot separate vectors from entries. A number is 8 bytes, at 20 GB/s.
-    let mut vector = vec![0.0; VECTOR + 3];
+    let mut vector = vec![0.0; TERMS];
     vector[VECTOR] = 1.0;
     iterations.add_weakly(vector, 0.4);
     let (per_iteration, per_set_up) = (iterations.solve(), set_ups.solve());
@@ -103,6 +130,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         sweep_f32: round(per_iteration[PER_ITERATION * storage + 2]),
         copy: round(per_set_up[2 * storage]),
         set_up: round(per_set_up[2 * storage + 1]),
+        wavefront: round(per_iteration[WAVEFRONT + storage]),
     };
     let direct = direct(options)?;
     let mut machine = REFERENCE;
@@ -114,6 +142,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     [machine.analysis, machine.analysis_row, machine.matching, machine.flop, machine.factor] =
         direct.map(round);
     (machine.eliminate, machine.facts) = (round(per_set_up[2 * STORAGES]), round(facts(options)?));
+    machine.threads = options.threads;
+    [machine.inverse, machine.grow] = inverses(options, machine.slices.copy)?.map(round);
     let text = serde_json::to_string_pretty(&machine)? + "\n";
     match &options.output {
         Some(path) => std::fs::write(path, text)?,
@@ -131,6 +161,8 @@ struct Seen {
     operations: (f64, f64),
     /// Entries of the factor that are swept by a solve.
     swept: f64,
+    /// Wavefronts of a sweep, as plans predict them.
+    wavefronts: f64,
     /// Entries of the factor with both triangles.
     filled: f64,
     /// The same, times the search for fill.
@@ -141,8 +173,8 @@ struct Seen {
 }
 
 impl Seen {
-    fn iteration_terms(&self, storage: usize, a: &Csr<f64>) -> Vec<f64> {
-        let mut terms = vec![0.0; VECTOR + 3];
+    fn iteration_terms(&self, storage: usize, a: &Csr<f64>, waits: bool) -> Vec<f64> {
+        let mut terms = vec![0.0; TERMS];
         let (products, vectors) = self.operations;
         let own = PER_ITERATION * storage;
         let product = if self.constant { VECTOR + 1 } else { own };
@@ -155,6 +187,9 @@ impl Seen {
         terms[product] = if self.without_product { 0.0 } else { products * a.nnz() as f64 };
         terms[sweep] = products * self.swept;
         terms[VECTOR] = vectors * a.nrows() as f64;
+        if waits {
+            terms[WAVEFRONT + storage] = products * 2.0 * self.wavefronts;
+        }
         terms
     }
 
@@ -171,7 +206,7 @@ impl Seen {
 /// Products and sweeps have nearly the same entries, and runs can hardly tell them apart. Where they cannot, a product is taken to cost half a
 /// sweep, which waits for the rows before.
 fn product_of(storage: usize) -> Vec<f64> {
-    let mut terms = vec![0.0; VECTOR + 3];
+    let mut terms = vec![0.0; TERMS];
     (terms[PER_ITERATION * storage], terms[PER_ITERATION * storage + 1]) = (1.0, -0.5);
     terms
 }
@@ -191,7 +226,7 @@ fn measure(
         .preconditioner(kind)
         .precision(precision)
         .layout(trial.layout)
-        .threads(1)
+        .threads(options.threads)
         .rtol(0.0)
         .max_iterations(ITERATIONS);
     let (mut iteration, mut set_up) = (f64::INFINITY, f64::INFINITY);
@@ -214,12 +249,21 @@ fn measure(
         set_up,
         operations: krylith::plan::operations(method),
         swept,
+        wavefronts: wavefronts(a)? * (1 + kind.level()) as f64,
         filled: made,
         made: made * growth.max(1.0),
         narrow: precision != Precision::F64 && kind.info().can_shift,
         without_product: report.layout.contains("Eisenstat"),
         constant: report.layout.contains("constant coefficients"),
     }))
+}
+
+/// Steps of a sweep without fill.
+fn wavefronts(a: &Csr<f64>) -> Result<f64, Failure> {
+    Ok(match Structure::detect(a.pattern()) {
+        Ok(grid) => grid.levels() as f64,
+        Err(_) => Wavefronts::new(a.pattern(), Triangle::Lower)?.count() as f64,
+    })
 }
 
 /// The facts per entry.
@@ -238,13 +282,42 @@ fn facts(options: &Options) -> Result<f64, Failure> {
     Ok(all.solve()[0])
 }
 
+/// An entry of the pattern of an approximate inverse, and what its growth takes besides, as `Machine::inverse` adds them up.
+fn inverses(options: &Options, copy: f64) -> Result<[f64; 2], Failure> {
+    let mut all = Equations::default();
+    for (problem, members) in INVERSES {
+        let a = problem.parse::<Problem>()?.generate()?;
+        let (b, rows): (Vec<f64>, _) = (random_vector(a.nrows()), a.nrows() as f64);
+        for member in *members {
+            let solver =
+                Solver::new().method(Method::Cg).preconditioner(member.parse()?).threads(options.threads);
+            let solver = solver.max_iterations(1);
+            let (mut set_up, mut entries) = (f64::INFINITY, 0.0);
+            for _ in 0..options.rounds {
+                let report = solver.solve(&a, &b)?.report;
+                set_up = set_up.min(1e9 * (report.seconds.analyze + report.seconds.factor));
+                entries = report.preconditioner_nnz as f64;
+            }
+            eprintln!("{problem} {member}: set-up {set_up:.0} ns, {entries} entries");
+            let grows = if member.starts_with("afsai") { entries * a.nnz() as f64 / rows } else { 0.0 };
+            all.add(
+                vec![entries * (1.0 + entries / rows / 32.0), grows],
+                (set_up - copy * a.nnz() as f64).max(1.0),
+            );
+        }
+    }
+    let found = all.solve();
+    Ok([found[0], found[1]])
+}
+
 /// Analysis per entry and per row, a matching per entry, a flop, a number of the factor.
 fn direct(options: &Options) -> Result<[f64; 5], Failure> {
     let (mut analyses, mut factors) = (Equations::default(), Equations::default());
     for (problem, member) in DIRECT {
         let a = problem.parse::<Problem>()?.generate()?;
         let b: Vec<f64> = random_vector(a.nrows());
-        let solver = Solver::new().method(Method::Gmres(10)).preconditioner(member.parse()?).threads(1);
+        let solver =
+            Solver::new().method(Method::Gmres(10)).preconditioner(member.parse()?).threads(options.threads);
         let kind = if *member == "lu" { DirectKind::Lu } else { DirectKind::Cholesky };
         let flops = Direct { kind, max_bytes: None }.symbolic(&a)?.cost().flops;
         let (mut analyze, mut factor) = (f64::INFINITY, f64::INFINITY);

@@ -18,7 +18,7 @@ fn a_plan_is_explained_and_nothing_is_factored() {
     for words in [
         "cg with mic(0,0.95)",
         "because           the matrix is symmetric with a positive diagonal",
-        "                  of 10 proposals mic(0,0.95) is predicted to take the least time on the machine `reference`",
+        "                  of 14 proposals mic(0,0.95) is predicted to take the least time on the machine `reference`",
         "a grid of 20 x 20 x 20 points",
         "proposals         mic(0,0.95) on the grid: set-up ",
         "layout            grid: structured: 20 x 20 x 20",

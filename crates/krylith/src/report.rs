@@ -85,7 +85,7 @@ pub struct Rung {
     pub iterations: usize,
     /// Seconds of its set-up and iterations.
     pub seconds: f64,
-    /// What was predicted: seconds of one thread of the plan's machine; none where nothing was.
+    /// What was predicted: seconds of the plan's machine; none where nothing was.
     pub predicted_seconds: Option<f64>,
     /// ‖b − A x‖₂ / ‖b‖₂ of the best x when it ended, recomputed.
     #[serde(deserialize_with = "number")]

@@ -39,12 +39,7 @@ impl Head {
             triads: Vec::new(),
         };
         for &threads in threads {
-            let mut command = limited(LIMIT);
-            command.arg(std::env::current_exe()?).arg("compare-triad").arg(TRIAD.to_string());
-            let line = outcome(command.args(["--threads", &threads.to_string()]), LIMIT)??;
-            let seconds = line.kernels.get("seconds_a_byte").copied().flatten();
-            let gigabytes_a_second = 1e-9 / seconds.ok_or("the triad has no seconds")?;
-            head.triads.push(Triad { threads, gigabytes_a_second });
+            head.triads.push(Triad { threads, gigabytes_a_second: rate_of_triad(TRIAD, threads)? });
         }
         Ok(head)
     }
@@ -57,6 +52,15 @@ impl Head {
         let triad = if rates.is_empty() { "not measured".into() } else { rates.join(", ") };
         format!("# {title}, {date}\n\n`{command}`; {}; triad: {triad}.\n", machine.join("; "))
     }
+}
+
+/// Gigabytes per second of the triad on arrays of so many bytes in all.
+pub fn rate_of_triad(bytes: u64, threads: usize) -> Result<f64, Failure> {
+    let mut command = limited(LIMIT);
+    command.arg(std::env::current_exe()?).arg("compare-triad").arg(bytes.to_string());
+    let line = outcome(command.args(["--threads", &threads.to_string()]), LIMIT)??;
+    let seconds = line.kernels.get("seconds_a_byte").copied().flatten();
+    Ok(1e-9 / seconds.ok_or("the triad has no seconds")?)
 }
 
 /// `1 thread`, `2 threads`.

@@ -1,8 +1,11 @@
 //! What parts of a solve will cost, predicted from counts.
 //!
-//! Costs are nanoseconds of one thread of a machine whose figures are kept here, not of the machine that runs: so a plan is the same
-//! everywhere, on any number of threads, and at any time. Only ratios of such costs decide anything, and they are trusted to
-//! within a factor of two.
+//! Costs are nanoseconds of a machine whose figures are kept here, with as many threads as it was measured with (one, for the [`REFERENCE`]), not of the
+//! machine that runs: so a plan is the same everywhere, on any number of threads, and at any time. Only ratios of such costs decide anything, and they
+//! are trusted to within a factor of two.
+//!
+//! Threads shorten products and vectors by as much as the memory allows. Sweeps also wait at the end of every wavefront, so what they cost has a part that
+//! does not depend on the size of wavefronts; on many threads and on devices it is the larger one, and approximate inverses are worth their iterations.
 
 use crate::choice::{Method, Precision};
 use crate::matrix::Csr;
@@ -37,7 +40,7 @@ impl Display for StorageKind {
     }
 }
 
-/// Nanoseconds per entry on one thread, in one storage.
+/// Nanoseconds per entry, in one storage.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Rates {
     /// Of A in a product.
@@ -50,14 +53,20 @@ pub struct Rates {
     pub copy: f64,
     /// Of a factor when it is analyzed and made.
     pub set_up: f64,
+    /// Of a wavefront in a sweep, besides its entries: threads wait for each other; 0 on one thread.
+    #[serde(default)]
+    pub wavefront: f64,
 }
 
-/// The figures of a machine: nanoseconds on one thread.
+/// The figures of a machine: nanoseconds on [`threads`](Self::threads) threads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Machine {
     /// Its name, for plans.
     pub name: Cow<'static, str>,
+    /// Threads that it was measured with.
+    #[serde(default = "one_thread")]
+    pub threads: usize,
     /// On structured grids.
     pub grid: Rates,
     /// A product per entry on a grid with constant coefficients, of which one number per offset is stored.
@@ -89,6 +98,24 @@ pub struct Machine {
     /// An entry of an incomplete factor off grids when it is made, for each entry of an average row: rows that are eliminated are that long.
     #[serde(default = "reference_eliminate")]
     pub eliminate: f64,
+    /// An entry of the pattern of an approximate inverse when it is found and its system solved, with one entry per row.
+    #[serde(default = "reference_inverse")]
+    pub inverse: f64,
+    /// The same where the pattern grows, besides, for each entry of an average row of A.
+    #[serde(default = "reference_grow")]
+    pub grow: f64,
+}
+
+fn one_thread() -> usize {
+    1
+}
+
+fn reference_inverse() -> f64 {
+    REFERENCE.inverse
+}
+
+fn reference_grow() -> f64 {
+    REFERENCE.grow
 }
 
 fn reference_matching() -> f64 {
@@ -107,12 +134,13 @@ fn reference_eliminate() -> f64 {
 /// `eliminate` were set by hand so that `krylith-bench predictions` comes out right.
 pub const REFERENCE: Machine = Machine {
     name: Cow::Borrowed("reference"),
-    grid: Rates { product: 0.8, sweep: 1.1, sweep_f32: 0.69, copy: 12.0, set_up: 6.2 },
+    threads: 1,
+    grid: Rates { product: 0.8, sweep: 1.1, sweep_f32: 0.69, copy: 12.0, set_up: 6.2, wavefront: 0.0 },
     constant_product: 0.54,
     constant_sweep: 0.91,
-    blocks: Rates { product: 0.45, sweep: 1.3, sweep_f32: 1.3, copy: 0.57, set_up: 22.0 },
-    slices: Rates { product: 0.72, sweep: 1.7, sweep_f32: 1.2, copy: 23.0, set_up: 16.0 },
-    rows: Rates { product: 1.4, sweep: 2.7, sweep_f32: 2.1, copy: 20.0, set_up: 13.0 },
+    blocks: Rates { product: 0.45, sweep: 1.3, sweep_f32: 1.3, copy: 0.57, set_up: 22.0, wavefront: 0.0 },
+    slices: Rates { product: 0.72, sweep: 1.7, sweep_f32: 1.2, copy: 23.0, set_up: 16.0, wavefront: 0.0 },
+    rows: Rates { product: 1.4, sweep: 2.7, sweep_f32: 2.1, copy: 20.0, set_up: 13.0, wavefront: 0.0 },
     vector: 0.071,
     analysis: 100.0,
     matching: 130.0,
@@ -121,7 +149,21 @@ pub const REFERENCE: Machine = Machine {
     factor: 19.0,
     facts: 9.0,
     eliminate: 0.8,
+    inverse: 80.0,
+    grow: 20.0,
 };
+
+/// How a factor is applied.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Applied {
+    /// By two sweeps, each of so many wavefronts.
+    Sweeps {
+        /// Rows of one do not need each other.
+        wavefronts: f64,
+    },
+    /// By products, as an approximate inverse.
+    Products,
+}
 
 /// What one iteration does.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -136,8 +178,10 @@ pub struct Work {
     pub rows: usize,
     /// Entries of A.
     pub entries: usize,
-    /// Entries of the factor that are swept: those of a symmetric factor twice.
+    /// Entries of the factor that are swept or multiplied by: those of a symmetric factor twice.
     pub swept: f64,
+    /// How the factor is applied.
+    pub applied: Applied,
     /// There is no product: it is part of the sweeps.
     pub without_product: bool,
     /// A has constant coefficients on a grid.
@@ -162,13 +206,37 @@ impl Machine {
         let (rates, n) = (self.rates(work.storage), work.rows as f64);
         let product = if work.constant { self.constant_product } else { rates.product };
         let product = if work.without_product { 0.0 } else { product * work.entries as f64 };
-        let sweep = match work.precision {
-            _ if work.constant_factor => self.constant_sweep,
-            Precision::F64 => rates.sweep,
-            _ => rates.sweep_f32,
+        let narrow = work.precision != Precision::F64;
+        let applied = match work.applied {
+            Applied::Sweeps { wavefronts } => {
+                let sweep = match narrow {
+                    _ if work.constant_factor => self.constant_sweep,
+                    false => rates.sweep,
+                    true => rates.sweep_f32,
+                };
+                sweep * work.swept + 2.0 * rates.wavefront * wavefronts
+            }
+            Applied::Products => {
+                // In f32 entries are fewer bytes, by as much as in sweeps.
+                let less = if narrow && rates.sweep > 0.0 { rates.sweep_f32 / rates.sweep } else { 1.0 };
+                work.swept * if work.constant_factor { self.constant_product } else { less * rates.product }
+            }
         };
         let (products, vectors) = operations(work.method);
-        products * (product + sweep * work.swept) + vectors * self.vector * n
+        products * (product + applied) + vectors * self.vector * n
+    }
+
+    /// Whether sweeps wait, so that wavefronts are to be counted.
+    pub fn waits(&self) -> bool {
+        [&self.grid, &self.blocks, &self.slices, &self.rows].iter().any(|rates| rates.wavefront > 0.0)
+    }
+
+    /// Copies of A and an approximate inverse on a pattern of so many entries: they are found, gathered and solved for, which takes longer the more of
+    /// them a row has; a system of 32 takes twice as long per entry as one of few. A pattern that grows is a search in rows of A besides.
+    pub fn inverse(&self, storage: StorageKind, a: (usize, usize), pattern: f64, grows: bool) -> f64 {
+        let (rows, entries) = (a.0.max(1) as f64, a.1 as f64);
+        let search = if grows { self.grow * entries / rows } else { 0.0 };
+        self.rates(storage).copy * entries + (self.inverse * (1.0 + pattern / rows / 32.0) + search) * pattern
     }
 
     /// A copy of A and a factor of `filled` entries, which fill has multiplied by `growth`: without a grid, fill is found by a
@@ -246,6 +314,7 @@ mod tests {
             rows: 1000,
             entries: 5000,
             swept: 6000.0,
+            applied: Applied::Sweeps { wavefronts: 100.0 },
             without_product: false,
             constant: false,
             constant_factor: false,
@@ -260,5 +329,31 @@ mod tests {
                 < cost(Work { storage: StorageKind::Grid, ..cg })
         );
         assert!(cost(Work { precision: Precision::Mixed, ..cg }) < cost(cg));
+        let inverse = Work { applied: Applied::Products, ..cg };
+        assert!(cost(inverse) < cost(cg) && !REFERENCE.waits());
+        assert!(cost(Work { precision: Precision::Mixed, ..inverse }) < cost(inverse));
+    }
+
+    /// Two sweeps of 100 wavefronts of 50 ns, on a machine that is otherwise the same.
+    #[test]
+    fn sweeps_wait_for_wavefronts() {
+        let slices = Rates { wavefront: 50.0, ..REFERENCE.slices };
+        let machine = Machine { slices, ..REFERENCE };
+        let sweeps = Work {
+            method: Method::Cg,
+            storage: StorageKind::Slices,
+            precision: Precision::F64,
+            rows: 1000,
+            entries: 5000,
+            swept: 6000.0,
+            applied: Applied::Sweeps { wavefronts: 100.0 },
+            without_product: false,
+            constant: false,
+            constant_factor: false,
+        };
+        let more = machine.iteration(&sweeps) - REFERENCE.iteration(&sweeps);
+        assert!((more - 10_000.0).abs() < 1e-6 && machine.waits());
+        let products = Work { applied: Applied::Products, ..sweeps };
+        assert_eq!(machine.iteration(&products), REFERENCE.iteration(&products));
     }
 }

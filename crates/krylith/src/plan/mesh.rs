@@ -1,7 +1,8 @@
 //! What the pattern of a matrix is that of: a grid, blocks, or a graph with some distance across.
 
 use crate::block::full_block;
-use crate::matrix::{Csr, Pattern};
+use crate::matrix::{Csr, Pattern, Triangle};
+use crate::schedule::Wavefronts;
 use crate::structured::{NotStructured, Structure};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -32,6 +33,9 @@ pub struct Mesh {
     pub fill: f64,
     /// The same number at every entry of a distance from the diagonal, in a sample of rows: constant coefficients on a grid.
     pub is_constant: bool,
+    /// Wavefronts of a sweep without fill, where they were counted: on machines whose sweeps wait.
+    #[serde(default)]
+    pub wavefronts: Option<usize>,
 }
 
 /// A structured grid.
@@ -67,8 +71,16 @@ impl Mesh {
             fill: fill(a.pattern()),
             is_constant: grid.is_some() && is_constant(a),
             grid,
+            wavefronts: None,
         };
         (mesh, found)
+    }
+
+    /// Counts the wavefronts of a sweep, levels of a grid where it is one.
+    pub(crate) fn count_wavefronts(&mut self, a: &Csr<f64>, grid: Option<&Structure>) {
+        let of_rows =
+            || Wavefronts::new(a.pattern(), Triangle::Lower).ok().map(|wavefronts| wavefronts.count());
+        self.wavefronts = grid.map(Structure::levels).or_else(of_rows);
     }
 
     /// Unknowns per point, or the size of blocks.
@@ -230,6 +242,19 @@ mod tests {
         let (rows, circuit) = mesh("circuit:400");
         assert!(!circuit.is_in_space(rows), "{rows} rows within {}", circuit.across);
         assert!(mesh("apache:12").1.spread > 30.0 && !mesh("apache:12").1.is_constant);
+    }
+
+    #[test]
+    fn wavefronts_of_grids_and_graphs() {
+        for (name, count) in [("poisson3d:12x9x7", 26), ("poisson2d:30", 59)] {
+            let a = name.parse::<Problem>().unwrap().generate().unwrap();
+            let (mut mesh, grid) = Mesh::find(&a, true);
+            assert_eq!(mesh.wavefronts, None);
+            for grid in [grid.ok().as_ref(), None] {
+                mesh.count_wavefronts(&a, grid);
+                assert_eq!(mesh.wavefronts, Some(count), "{name}");
+            }
+        }
     }
 
     /// 0 - 1 - 2   3 - 4

@@ -13,7 +13,7 @@ mod fallback;
 mod mesh;
 mod proposal;
 
-pub use cost::{Machine, REFERENCE, Rates, StorageKind, Work, operations};
+pub use cost::{Applied, Machine, REFERENCE, Rates, StorageKind, Work, operations};
 pub use facts::Facts;
 pub(crate) use facts::{TINY, has_constant_null_vectors};
 pub use fallback::{Failure, Fallback, Remedy};
@@ -85,7 +85,7 @@ pub struct SolvePlan {
     pub predicted: Option<Predicted>,
 }
 
-/// Seconds of one thread of the plan's machine.
+/// Seconds of the plan's machine.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Predicted {

@@ -8,13 +8,14 @@
 //! sides, 10⁻⁷, on `poisson2d`, `poisson3d`, `hpcg`, `jump3d`, `fem2d`, `ecology`, `parabolic`, `apache`, `thermal`, `circuit`, `elasticity2d` and
 //! `convection3d`. They rank proposals for one matrix; that iterations are predicted right is not expected.
 
-use super::cost::{Machine, StorageKind, Work};
+use super::cost::{Applied, Machine, StorageKind, Work};
 use super::facts::Facts;
 use super::mesh::Mesh;
 use super::{Reason, ReasonCode};
 use crate::choice::{Layout, Method, Precision};
 use crate::precond::PrecondSpec;
-use crate::precond::registry::preconditioners;
+use crate::precond::fsai::{Fsai, Predicted};
+use crate::precond::registry::{Construction, PrecondInfo, Suits, preconditioners};
 use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Formatter};
 
@@ -34,7 +35,7 @@ pub struct Proposal {
     pub entries: f64,
     /// Iterations, predicted.
     pub iterations: f64,
-    /// Nanoseconds of one thread of the plan's machine for the set-up, predicted.
+    /// Nanoseconds of the plan's machine for the set-up, predicted.
     pub set_up: f64,
     /// The same for an iteration.
     pub iteration: f64,
@@ -47,7 +48,7 @@ const WORTH_PREDICTING: usize = 20_000;
 pub(crate) type Likely = (PrecondSpec, f64);
 
 impl Proposal {
-    /// Nanoseconds of one thread of the plan's machine, predicted.
+    /// Nanoseconds of the plan's machine, predicted.
     pub fn cost(&self) -> f64 {
         self.set_up + self.iterations * self.iteration
     }
@@ -63,7 +64,9 @@ impl Proposal {
             return Vec::new();
         }
         let symmetric = matches!(method, Method::Cg | Method::Minres);
-        let infos = preconditioners().iter().filter(|info| info.symmetric == symmetric);
+        // An incomplete LU factor suits a method that does not need symmetry better than a Cholesky factor; an approximate inverse has one form for each.
+        let suits = |info: &&&PrecondInfo| info.symmetric == symmetric || info.matrices == Suits::Any;
+        let infos = preconditioners().iter().filter(suits).filter(|info| !symmetric || info.symmetric);
         let mut all: Vec<Proposal> = infos
             .flat_map(|info| (info.propose)(facts))
             .flat_map(|likely| precisions.iter().map(move |&precision| (likely, precision)))
@@ -83,6 +86,15 @@ impl Proposal {
         (kind, iterations): Likely,
         precision: Precision,
     ) -> Option<Self> {
+        if let Construction::Inverse(recipe) = kind.construct() {
+            return Self::of_inverse(
+                machine,
+                (facts, layout),
+                method,
+                (kind, iterations),
+                (precision, recipe),
+            );
+        }
         let (mesh, level) = (facts.mesh.as_ref()?, kind.level());
         let on_grid = mesh.grid.as_ref().filter(|grid| grid.unknowns == 1 && level < grid.offsets.len());
         let on_grid = on_grid.filter(|_| layout == Layout::Auto);
@@ -111,6 +123,7 @@ impl Proposal {
             rows: facts.rows,
             entries: facts.entries,
             swept,
+            applied: Applied::Sweeps { wavefronts: facts.wavefronts(level) },
             without_product: keeps && level == 0 && precision == Precision::F64,
         };
         Some(Proposal {
@@ -121,6 +134,46 @@ impl Proposal {
             entries: stored,
             iterations,
             set_up: machine.set_up(storage, (facts.rows, facts.entries), filled, mesh.growth(level)),
+            iteration: machine.iteration(&work),
+        })
+    }
+
+    /// An approximate inverse: products with A, G and its transpose, or G_L and G_U.
+    fn of_inverse(
+        machine: &Machine,
+        (facts, layout): (&Facts, Layout),
+        method: Method,
+        (kind, iterations): Likely,
+        (precision, recipe): (Precision, Fsai),
+    ) -> Option<Self> {
+        let mesh = facts.mesh.as_ref()?;
+        // Where rows of a grid have the same entries, so mostly have those of G.
+        let storage = match (&mesh.grid, layout) {
+            (Some(_), Layout::Auto | Layout::Slices) => StorageKind::Slices,
+            _ => StorageKind::Rows,
+        };
+        let constant = storage == StorageKind::Slices && mesh.is_constant;
+        let Predicted { pattern, entries, grows } = recipe.predicted(facts);
+        let work = Work {
+            constant,
+            constant_factor: constant,
+            method,
+            storage,
+            precision,
+            rows: facts.rows,
+            entries: facts.entries,
+            swept: 2.0 * entries,
+            applied: Applied::Products,
+            without_product: false,
+        };
+        Some(Proposal {
+            method,
+            preconditioner: kind,
+            precision,
+            storage,
+            entries,
+            iterations,
+            set_up: machine.inverse(storage, (facts.rows, facts.entries), pattern, grows),
             iteration: machine.iteration(&work),
         })
     }
@@ -179,6 +232,12 @@ impl Facts {
         across.max((self.rows as f64).cbrt()).min(10.0 / self.share_of_sums).max(1.0)
     }
 
+    /// Wavefronts of a sweep, 0 where they were not counted: every level of fill lengthens the paths by as much as the first.
+    pub(crate) fn wavefronts(&self, level: usize) -> f64 {
+        let counted = self.mesh.as_ref().and_then(|mesh| mesh.wavefronts);
+        counted.unwrap_or(0) as f64 * (1 + level) as f64
+    }
+
     /// Whether modified factors are for this matrix: the signs of an M-matrix, or nearly so, one unknown per point, a mesh in space.
     pub(crate) fn is_diffusion(&self) -> bool {
         let in_space = |mesh: &Mesh| mesh.unknowns() == 1 && mesh.is_in_space(self.rows);
@@ -210,7 +269,7 @@ impl Facts {
 mod tests {
     use super::*;
     use crate::gallery::Problem;
-    use crate::plan::REFERENCE;
+    use crate::plan::{REFERENCE, Rates};
 
     fn best(name: &str, method: Method) -> String {
         let a = name.parse::<Problem>().unwrap().generate().unwrap();
@@ -233,6 +292,46 @@ mod tests {
         assert_eq!(best("circuit:400", Method::Cg).split('(').next(), Some("ic"));
     }
 
+    /// Where 64 threads share the entries of a wavefront and wait 2 microseconds at its end, as a model: sweeps mostly wait.
+    #[test]
+    fn approximate_inverses_where_sweeps_wait() {
+        let shared = |rates: &Rates| Rates {
+            product: rates.product / 64.0,
+            sweep: rates.sweep / 64.0,
+            sweep_f32: rates.sweep_f32 / 64.0,
+            copy: rates.copy / 64.0,
+            set_up: rates.set_up / 64.0,
+            wavefront: 2000.0,
+        };
+        let one = &REFERENCE;
+        let many = Machine {
+            name: "64 threads".into(),
+            threads: 64,
+            grid: shared(&one.grid),
+            slices: shared(&one.slices),
+            rows: shared(&one.rows),
+            constant_product: one.constant_product / 64.0,
+            constant_sweep: one.constant_sweep / 64.0,
+            vector: one.vector / 64.0,
+            inverse: one.inverse / 64.0,
+            grow: one.grow / 64.0,
+            eliminate: one.eliminate / 64.0,
+            ..REFERENCE
+        };
+        for (name, method) in
+            [("poisson3d:50", Method::Cg), ("fem2d:100", Method::Cg), ("convection3d:30", Method::BiCgStab)]
+        {
+            let a = name.parse::<Problem>().unwrap().generate().unwrap();
+            let (mut mesh, grid) = Mesh::find(&a, true);
+            mesh.count_wavefronts(&a, grid.as_ref().ok());
+            let facts = Facts { mesh: Some(mesh), ..Facts::of_matrix(&a) };
+            let all = Proposal::all(&many, &facts, method, (&[Precision::F64], Layout::Auto));
+            assert!(all[0].preconditioner.to_string().contains("fsai"), "{name}: {}", all[0]);
+            let all = Proposal::all(&REFERENCE, &facts, method, (&[Precision::F64], Layout::Auto));
+            assert!(!all[0].preconditioner.to_string().contains("fsai"), "{name}: {}", all[0]);
+        }
+    }
+
     #[test]
     fn the_relaxation_has_two_digits() {
         let of = |across| {
@@ -244,6 +343,7 @@ mod tests {
                 spread: 1.0,
                 fill: 1.4,
                 is_constant: false,
+                wavefronts: None,
             };
             Facts { mesh: Some(mesh), nearly_symmetric: true, ..Facts::default() }.relaxation()
         };

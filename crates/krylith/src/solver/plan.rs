@@ -8,8 +8,8 @@ use crate::engine::SolverSpace;
 use crate::error::{SetupError, SolveError};
 use crate::matrix::{Csr, exact_scale};
 use crate::plan::{
-    Considered, Facts, Failure, Fallback, Mesh, Predicted, Proposal, Reason, ReasonCode, Remedy, SolvePlan,
-    StorageKind, Work,
+    Applied, Considered, Facts, Failure, Fallback, Mesh, Predicted, Proposal, Reason, ReasonCode, Remedy,
+    SolvePlan, StorageKind, Work,
 };
 use crate::precond::PrecondSpec;
 use crate::precond::registry::{Construction, FillRule, Threshold};
@@ -37,7 +37,11 @@ impl Solver {
             false => {
                 let mut facts = Facts::of(space, matrix)?;
                 if complete {
-                    let (mesh, grid) = Mesh::find(matrix, facts.is_nearly_m_matrix());
+                    let (mut mesh, grid) =
+                        Mesh::find(matrix, facts.is_nearly_m_matrix() || facts.may_be_definite());
+                    if self.machine.waits() {
+                        mesh.count_wavefronts(matrix, grid.as_ref().ok());
+                    }
                     findings.keep_structure(matrix.pattern(), grid);
                     facts.mesh = Some(mesh);
                 }
@@ -165,6 +169,7 @@ impl Solver {
             rows: facts.rows,
             entries: facts.entries,
             swept: facts.entries as f64,
+            applied: Applied::Sweeps { wavefronts: facts.wavefronts(0) },
             without_product: false,
             constant: false,
             constant_factor: false,

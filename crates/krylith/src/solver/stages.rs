@@ -12,7 +12,7 @@ use crate::krylov::Start;
 use crate::matrix::{Csr, exact_scale};
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
-use crate::plan::{Failure, Remedy, Work};
+use crate::plan::{Applied, Failure, Remedy, SolvePlan, Work};
 use crate::precond::PrecondSpec;
 use crate::precond::registry::Construction;
 use crate::report::{Outcome, Recovery, Rung};
@@ -58,7 +58,7 @@ struct Stage<'w, S: SolverSpace, A: LinearOperator<S>> {
     other: Option<AnyWorkspace<S, A>>,
     precision: Precision,
     ordering: Ordering,
-    /// Seconds of one thread of the plan's machine, where they were predicted.
+    /// Seconds of the plan's machine, where they were predicted.
     predicted_seconds: Option<f64>,
     /// What could not be set up, and is not tried again.
     refused: Vec<PrecondSpec>,
@@ -246,7 +246,7 @@ fn conclude<S: SolverSpace, A: LinearOperator<S>>(
     kinds.dedup();
     kinds.extend((!ran && certifier.looks_singular()).then(PrecondSpec::lu));
     let machine = &*prepared.options.machine;
-    let iteration = machine.iteration(&work(prepared.method, matrix, &prepared.summary));
+    let iteration = machine.iteration(&work(prepared.method, (matrix, &prepared.plan), &prepared.summary));
     let spent = certifier.iterations() as f64 * iteration;
     for kind in kinds {
         let Construction::Direct(which) = kind.construct() else { continue };
@@ -310,7 +310,7 @@ fn patience<'p, S: SolverSpace, A: LinearOperator<S>>(
     let matrix = a.matrix().filter(|_| space.total(&a.domain()) == space.len(&a.domain()))?;
     let summary = stage.engine.as_ref().map_or(&prepared.summary, |(_, summary)| summary);
     let machine = &*prepared.options.machine;
-    let iteration = machine.iteration(&work(stage.method, matrix, summary));
+    let iteration = machine.iteration(&work(stage.method, (matrix, plan), summary));
     let begin = matrix.nrows().isqrt();
     let times = |iterations: f64| {
         let price = iterations * iteration;
@@ -349,7 +349,8 @@ fn patience<'p, S: SolverSpace, A: LinearOperator<S>>(
 }
 
 /// What an iteration does.
-fn work(method: Method, matrix: &Csr<f64>, summary: &SetupSummary) -> Work {
+fn work(method: Method, (matrix, plan): (&Csr<f64>, &SolvePlan), summary: &SetupSummary) -> Work {
+    let wavefronts = plan.facts.as_ref().map_or(0.0, |facts| facts.wavefronts(summary.kind.level()));
     let Storing { kind, narrow, without_product, constant, constant_factor } = summary.storing;
     let twice = if summary.kind.info().symmetric { 2.0 } else { 1.0 };
     Work {
@@ -359,6 +360,10 @@ fn work(method: Method, matrix: &Csr<f64>, summary: &SetupSummary) -> Work {
         rows: matrix.nrows(),
         entries: matrix.nnz(),
         swept: twice * summary.nnz as f64,
+        applied: match summary.kind.construct() {
+            Construction::Inverse(_) => Applied::Products,
+            _ => Applied::Sweeps { wavefronts },
+        },
         without_product: without_product && method == Method::Cg,
         constant,
         constant_factor,

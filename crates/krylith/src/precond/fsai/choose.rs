@@ -5,10 +5,12 @@
 //! with many unknowns per point the first. τ is 0.1, or less where couplings are many and all small, so that something is left. δ is τ: it brings G back to
 //! about half the entries of A. The first power is not filtered.
 //!
-//! The figures are those of a study of 75 settings on 13 problems (`docs/inverses.md`): of all of these, the total of time was nearly the least.
+//! The figures come from runs of 92 settings on 13 problems (`docs/inverses.md`).
 
 use super::pattern::roots_of_diagonal;
+use super::{Fsai, PatternRule};
 use crate::matrix::Csr;
+use crate::plan::Facts;
 use std::collections::HashSet;
 
 /// Entries of a row of S on average, at most.
@@ -31,6 +33,32 @@ const MOST_COUNTED: usize = 256;
 
 /// Entries of A that are looked at for a row.
 const MOST_LOOKED_AT: usize = 1 << 14;
+
+/// What an approximate inverse is likely to have.
+pub(crate) struct Predicted {
+    /// Entries of S.
+    pub(crate) pattern: f64,
+    /// Entries of G after the filter.
+    pub(crate) entries: f64,
+    /// S grows by values.
+    pub(crate) grows: bool,
+}
+
+impl Fsai {
+    /// What it is likely to have for a matrix with these facts, from runs of the default settings: the entries of a few rows are not looked at for a
+    /// proposal.
+    pub(crate) fn predicted(&self, facts: &Facts) -> Predicted {
+        let rows = facts.rows.max(1) as f64;
+        let of_a_row = facts.entries as f64 / rows;
+        let grows = matches!(self.pattern, PatternRule::Adaptive(_));
+        let (pattern, entries) = if grows {
+            (15.0, (1.1 * of_a_row).min(12.0))
+        } else {
+            (0.8 * ENTRIES, (0.7 * of_a_row).min(10.0))
+        };
+        Predicted { pattern: rows * pattern, entries: rows * entries, grows }
+    }
+}
 
 /// τ and k for a matrix, where they are not `given`.
 pub(super) fn tau_and_power(a: &Csr<f64>, given: (Option<f64>, Option<usize>)) -> (f64, usize) {

@@ -11,6 +11,7 @@ use crate::error::{SetupError, SolveError};
 use crate::matrix::Csr;
 use crate::operator::{DynPreconditioner, Preconditioner, Recipe};
 use crate::placement::{Placed, Placement, Storage};
+use crate::plan::StorageKind;
 use crate::precond::PrecondSpec;
 use crate::precond::registry::Construction;
 use crate::setup::{
@@ -27,6 +28,9 @@ type Context<'a> = SetupContext<'a, Threads<f64>>;
 
 /// The part of a stencil's places that are filled at least.
 const LEAST_FULLNESS: f64 = 0.7;
+
+/// Slices for each that is stored from which on products read hardly more than their vectors.
+const MANY_COPIES: usize = 8;
 
 /// Factored approximate inverses, in any storage.
 pub(crate) struct AsProducts;
@@ -94,6 +98,7 @@ struct Places<K, P> {
     /// Of all three, predicted.
     bytes: usize,
     layout: String,
+    storing: Storing,
 }
 
 /// A, G and Gᵀ where they take the fewest bytes, G in slices as `S`.
@@ -113,8 +118,11 @@ fn stored<S: StorageScalar>(
     match slices.and_then(|places| with_values(setup, &made, places, recorder)) {
         Ok(mut places) => {
             let [different, all] = places.both[0].different();
-            let narrow = if size_of::<S>() < size_of::<f64>() { " in f32" } else { "" };
-            places.layout = format!("slices of eight rows: {different} of {all} of G differ{narrow}");
+            let narrow = size_of::<S>() < size_of::<f64>();
+            let in_f32 = if narrow { " in f32" } else { "" };
+            places.layout = format!("slices of eight rows: {different} of {all} of G differ{in_f32}");
+            let constant = MANY_COPIES * different < all;
+            places.storing = Storing { narrow, constant, constant_factor: constant, ..places.storing };
             Ok(placed(setup, kind, made, places))
         }
         Err(other) => Ok(by_rows(setup, kind, made, &format!("{reason}; {other}"))),
@@ -152,7 +160,8 @@ fn on_grid(
     room_for(setup, bytes)?;
     let placement = Box::new(Placed(Arc::new(of_a.order())));
     let layout = format!("structured: {structure}, G on {of_g}");
-    Ok(Places { placement, of_a, both, bytes, layout })
+    let storing = Storing { kind: StorageKind::Grid, ..Storing::BY_ROWS };
+    Ok(Places { placement, of_a, both, bytes, layout, storing })
 }
 
 /// The offsets that entries of G have on a grid; `None` if there are too many.
@@ -225,7 +234,8 @@ fn in_slices<S: StorageScalar>(
     };
     let both = [1, 2].map(|k| SharedSlices::empty(of_a.order(), matrices[k].pattern()));
     let placement = Box::new(Placed(Arc::clone(of_a.order())));
-    Ok(Places { placement, of_a, both, bytes, layout: String::new() })
+    let storing = Storing { kind: StorageKind::Slices, ..Storing::BY_ROWS };
+    Ok(Places { placement, of_a, both, bytes, layout: String::new(), storing })
 }
 
 fn room_for(setup: &Context<'_>, bytes: usize) -> Result<(), String> {
@@ -264,14 +274,14 @@ where
 {
     let Made { symbolic, kept, .. } = made;
     let rule = symbolic.words();
-    let Places { placement, of_a, both: [of_g, of_second], layout, .. } = places;
+    let Places { placement, of_a, both: [of_g, of_second], layout, storing, .. } = places;
     let m = FsaiFactor { symbolic, kept, g: of_g, second: of_second };
     let (rows, places, copy) = (setup.source.nrows(), placement.layout(), of_a.bytes());
     let m = DynPreconditioner::<_, K>::new(m);
     let layout = format!("{layout}; {rule}");
     let memory = Memory::placed(layout, rows, places, copy, m.bytes());
     let held = memory.copy + memory.factor + memory.vectors(setup.method);
-    let summary = summary(kind, (m.entries(), m.bytes()), memory.layout, held);
+    let summary = summary(kind, (m.entries(), m.bytes()), (memory.layout, storing), held);
     let engine = PlacedEngine::new(placement, Matrices::new(of_a, None), m);
     Attempt::Built(Built::Placed(DynEngine::new(engine)), summary)
 }
@@ -282,12 +292,17 @@ fn by_rows(setup: &Context<'_>, kind: PrecondSpec, made: Made, reason: &str) -> 
     let layout = format!("rows as given: {reason}; {}", symbolic.words());
     let m = DynPreconditioner::<_, Csr<f64>>::new(FsaiFactor { symbolic, kept, g, second });
     let held = m.bytes() + setup.vector_bytes() as usize;
-    let summary = summary(kind, (m.entries(), m.bytes()), layout, held);
+    let summary = summary(kind, (m.entries(), m.bytes()), (layout, Storing::BY_ROWS), held);
     Attempt::Built(Built::InOrder(m), summary)
 }
 
 /// What is reported: its bytes are known once it is there.
-fn summary(kind: PrecondSpec, (nnz, bytes): (usize, usize), layout: String, held: usize) -> SetupSummary {
+fn summary(
+    kind: PrecondSpec,
+    (nnz, bytes): (usize, usize),
+    (layout, storing): (String, Storing),
+    held: usize,
+) -> SetupSummary {
     SetupSummary {
         kind,
         nnz,
@@ -298,6 +313,6 @@ fn summary(kind: PrecondSpec, (nnz, bytes): (usize, usize), layout: String, held
         ordering: String::new(),
         predicted: held,
         held,
-        storing: Storing::BY_ROWS,
+        storing,
     }
 }

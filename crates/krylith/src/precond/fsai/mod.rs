@@ -41,6 +41,7 @@ pub mod phases {
 }
 
 pub use adaptive::Growth;
+pub(crate) use choose::Predicted;
 pub(crate) use layout::AsProducts;
 
 use super::require_pattern;
@@ -54,7 +55,7 @@ use pattern::Most;
 use repeats::{Repeats, Rows};
 use rows::{Batches, MOST_INDICES, solve_rows};
 use std::sync::Arc;
-use tracing::info_span;
+use tracing::{info_span, trace_span};
 
 /// S, G on it, G and Gᵀ after the filter: an index and a number each, at most.
 const BYTES_PER_ENTRY: u64 = 4 * 12;
@@ -301,6 +302,11 @@ impl<K: Storage<Threads<f64>>> FsaiFactor<K> {
     pub fn second(&self) -> &K {
         &self.second
     }
+
+    /// What an application reads and writes: both factors, x, G x twice and y.
+    fn applied_bytes(&self) -> u64 {
+        (self.g.bytes() + self.second.bytes() + 32 * self.symbolic.source.nrows()) as u64
+    }
 }
 
 impl<K, P> Preconditioner<Threads<f64>, K> for FsaiFactor<P>
@@ -364,6 +370,7 @@ impl<K: Storage<Threads<f64>, Scratch = ()>> LinearOperator<Threads<f64>> for Fs
         y: &mut Vec<f64>,
         scratch: &mut Vec<f64>,
     ) -> Result<(), BackendError> {
+        let _span = trace_span!("apply", bytes = self.applied_bytes()).entered();
         self.g.apply(space, x, scratch, &mut ())?;
         self.second.apply(space, scratch, y, &mut ())
     }
@@ -380,6 +387,7 @@ impl<K: Storage<Threads<f64>, Scratch = ()>> LinearOperator<Threads<f64>> for Fs
             self.apply(space, x, y, scratch)?;
             return space.dot(x, y);
         }
+        let _span = trace_span!("apply", bytes = self.applied_bytes()).entered();
         let square = self.g.apply_square(space, x, scratch, &mut ())?;
         self.second.apply(space, scratch, y, &mut ())?;
         Ok(square)

@@ -1,9 +1,9 @@
 //! `fsai` and `afsai`: factored sparse approximate inverses. See [`precond::fsai`](crate::precond::fsai).
 
 use super::{
-    Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Value, no_proposals, nothing_weaker,
-    unknown_entries,
+    Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Value, nothing_weaker, unknown_entries,
 };
+use crate::plan::{Facts, Likely};
 use crate::precond::fsai::{Fsai, Growth, PatternRule};
 
 const DELTA: Parameter = Parameter {
@@ -45,7 +45,7 @@ pub(super) static FSAI: PrecondInfo = PrecondInfo {
     examples: &["fsai", "fsai(0,1)", "fsai(0.01,2,0.01)"],
     weaker: nothing_weaker,
     predicted_entries: unknown_entries,
-    propose: no_proposals,
+    propose: |facts| propose(facts, FSAI_TIMES, &FSAI),
     construct: |spec| {
         let pattern = match (spec.real_if_given(0), spec.count_if_given(1)) {
             (Some(tau), Some(power)) => PatternRule::Powers { tau, power },
@@ -93,13 +93,35 @@ pub(super) static AFSAI: PrecondInfo = PrecondInfo {
     examples: &["afsai", "afsai(8,2,0.01)"],
     weaker: nothing_weaker,
     predicted_entries: unknown_entries,
-    propose: no_proposals,
+    propose: |facts| propose(facts, AFSAI_TIMES, &AFSAI),
     construct: |spec| {
         let growth = Growth { steps: spec.count(0), entries: spec.count(1), tolerance: spec.real(2) };
         let pattern = PatternRule::Adaptive(growth);
         Construction::Inverse(Fsai { pattern, delta: spec.real_if_given(3), pair: false, max_bytes: None })
     },
 };
+
+/// Iterations of CG over N, the steps across a mesh: for M-matrices, what nearly is one, others with one unknown per point, others. Read off the runs with
+/// default settings in `docs/inverses.md`.
+const FSAI_TIMES: [f64; 4] = [1.4, 2.8, 5.0, 30.0];
+const AFSAI_TIMES: [f64; 4] = [1.1, 2.2, 4.0, 18.0];
+
+/// One factor where a matrix may be definite; a pair for flow, since of other matrices it may be of no use at all.
+fn propose(facts: &Facts, times: [f64; 4], info: &'static PrecondInfo) -> Vec<Likely> {
+    if !facts.may_be_definite() && !facts.is_nearly_m_matrix() {
+        return Vec::new();
+    }
+    let many = facts.mesh.as_ref().is_some_and(|mesh| mesh.unknowns() > 1);
+    let times = match (facts.m_matrix_signs, facts.is_nearly_m_matrix()) {
+        (true, _) => times[0],
+        (false, true) => times[1],
+        (false, false) => times[if many { 3 } else { 2 }],
+    };
+    // BiCGStab applies A and M twice in an iteration.
+    let of_method = if facts.may_be_definite() { 1.0 } else { 0.5 };
+    let defaults = info.parameters.iter().map(|parameter| parameter.default.unwrap_or(Value::FromMatrix));
+    vec![(PrecondSpec::new(info, &Vec::from_iter(defaults)), of_method * times * facts.across())]
+}
 
 impl PrecondSpec {
     /// A factored sparse approximate inverse on the pattern of the `power`-th power of the entries of A above `tau`, without those below `delta`.
