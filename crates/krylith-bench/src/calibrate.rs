@@ -285,6 +285,7 @@ fn facts(options: &Options) -> Result<f64, Failure> {
 /// An entry of the pattern of an approximate inverse, and what its growth takes besides, as `Machine::inverse` adds them up.
 fn inverses(options: &Options, copy: f64) -> Result<[f64; 2], Failure> {
     let mut all = Equations::default();
+    // What a noisy copy leaves nothing of says nothing.
     for (problem, members) in INVERSES {
         let a = problem.parse::<Problem>()?.generate()?;
         let (b, rows): (Vec<f64>, _) = (random_vector(a.nrows()), a.nrows() as f64);
@@ -300,10 +301,11 @@ fn inverses(options: &Options, copy: f64) -> Result<[f64; 2], Failure> {
             }
             eprintln!("{problem} {member}: set-up {set_up:.0} ns, {entries} entries");
             let grows = if member.starts_with("afsai") { entries * a.nnz() as f64 / rows } else { 0.0 };
-            all.add(
-                vec![entries * (1.0 + entries / rows / 32.0), grows],
-                (set_up - copy * a.nnz() as f64).max(1.0),
-            );
+            let remains = set_up - copy * a.nnz() as f64;
+            if remains <= 0.0 {
+                continue;
+            }
+            all.add(vec![entries * (1.0 + entries / rows / 32.0), grows], remains);
         }
     }
     let found = all.solve();

@@ -14,7 +14,7 @@ fn problem(name: &str) -> Csr<f64> {
 fn factor(a: &Csr<f64>, threads: usize, (tau, power, delta): (f64, usize, f64)) -> FsaiFactor {
     let space = Threads::new(threads);
     let recipe = Fsai {
-        pattern: PatternRule::Powers { tau, power },
+        pattern: PatternRule::Powers { tau: Some(tau), power: Some(power) },
         delta: Some(delta),
         pair: false,
         max_bytes: None,
@@ -215,7 +215,7 @@ fn a_pattern_that_grows_is_better_than_a_power() {
 
 fn pair(a: &Csr<f64>, threads: usize, (power, delta): (usize, f64)) -> FsaiFactor {
     let space = Threads::new(threads);
-    let pattern = PatternRule::Powers { tau: 0.0, power };
+    let pattern = PatternRule::Powers { tau: Some(0.0), power: Some(power) };
     let recipe = Fsai { pattern, delta: Some(delta), pair: true, max_bytes: None };
     recipe.analyze(&space, a).unwrap().factor(&space, a).unwrap()
 }

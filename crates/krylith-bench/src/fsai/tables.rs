@@ -231,7 +231,10 @@ impl Contestant {
         let kind = way.preconditioner(case, a)?;
         let space = Threads::new(1);
         let (entries, operations) = match kind.construct() {
-            Construction::Inverse(Fsai { pattern: PatternRule::Powers { tau, power }, .. }) => {
+            Construction::Inverse(Fsai {
+                pattern: PatternRule::Powers { tau: Some(tau), power: Some(power) },
+                ..
+            }) => {
                 let most = Most { of_a_row: MOST_INDICES, in_all: u32::MAX.into() };
                 let pattern =
                     powers(&space, &large_entries(&space, a, tau), power, Rows::all(a.nrows()), most)?;

@@ -14,7 +14,7 @@ use super::mesh::Mesh;
 use super::{Reason, ReasonCode};
 use crate::choice::{Layout, Method, Precision};
 use crate::precond::PrecondSpec;
-use crate::precond::fsai::{Fsai, Predicted};
+use crate::precond::fsai::{Fsai, LikelySize};
 use crate::precond::registry::{Construction, PrecondInfo, Suits, preconditioners};
 use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Formatter};
@@ -65,8 +65,11 @@ impl Proposal {
         }
         let symmetric = matches!(method, Method::Cg | Method::Minres);
         // An incomplete LU factor suits a method that does not need symmetry better than a Cholesky factor; an approximate inverse has one form for each.
-        let suits = |info: &&&PrecondInfo| info.symmetric == symmetric || info.matrices == Suits::Any;
-        let infos = preconditioners().iter().filter(suits).filter(|info| !symmetric || info.symmetric);
+        let suits = |info: &PrecondInfo| match symmetric {
+            true => info.symmetric,
+            false => !info.symmetric || info.matrices == Suits::Any,
+        };
+        let infos = preconditioners().iter().filter(|info| suits(info));
         let mut all: Vec<Proposal> = infos
             .flat_map(|info| (info.propose)(facts))
             .flat_map(|likely| precisions.iter().map(move |&precision| (likely, precision)))
@@ -147,13 +150,20 @@ impl Proposal {
         (precision, recipe): (Precision, Fsai),
     ) -> Option<Self> {
         let mesh = facts.mesh.as_ref()?;
-        // Where rows of a grid have the same entries, so mostly have those of G.
+        let definite = facts.may_be_definite() && facts.symmetric_pattern;
+        if matches!(method, Method::Cg | Method::Minres) && !definite {
+            return None;
+        }
+        // On a grid neighbouring rows of A have the same offsets, and mostly so have those of G. Elsewhere slices are often refused, and rows are in f64.
         let storage = match (&mesh.grid, layout) {
             (Some(_), Layout::Auto | Layout::Slices) => StorageKind::Slices,
             _ => StorageKind::Rows,
         };
+        if storage == StorageKind::Rows && precision != Precision::F64 {
+            return None;
+        }
         let constant = storage == StorageKind::Slices && mesh.is_constant;
-        let Predicted { pattern, entries, grows } = recipe.predicted(facts);
+        let LikelySize { pattern, entries, grows } = recipe.predicted(facts);
         let work = Work {
             constant,
             constant_factor: constant,
@@ -172,7 +182,8 @@ impl Proposal {
             precision,
             storage,
             entries,
-            iterations,
+            // BiCGStab applies A and M twice in an iteration.
+            iterations: iterations * if method == Method::BiCgStab { 0.5 } else { 1.0 },
             set_up: machine.inverse(storage, (facts.rows, facts.entries), pattern, grows),
             iteration: machine.iteration(&work),
         })

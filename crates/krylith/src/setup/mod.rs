@@ -62,9 +62,9 @@ pub struct Storing {
     pub narrow: bool,
     /// CG needs no product with A besides the sweeps.
     pub without_product: bool,
-    /// A has constant coefficients on a grid.
+    /// A has constant coefficients on a grid, or slices that are stored once for many.
     pub constant: bool,
-    /// So has the factor, off its diagonal.
+    /// So has the factor, that of a grid off its diagonal.
     pub constant_factor: bool,
 }
 

@@ -169,7 +169,7 @@ impl Solver {
             rows: facts.rows,
             entries: facts.entries,
             swept: facts.entries as f64,
-            applied: Applied::Sweeps { wavefronts: facts.wavefronts(0) },
+            applied: Applied::Sweeps { wavefronts: 0.0 },
             without_product: false,
             constant: false,
             constant_factor: false,

@@ -362,7 +362,8 @@ fn work(method: Method, (matrix, plan): (&Csr<f64>, &SolvePlan), summary: &Setup
         swept: twice * summary.nnz as f64,
         applied: match summary.kind.construct() {
             Construction::Inverse(_) => Applied::Products,
-            _ => Applied::Sweeps { wavefronts },
+            kind if kind.sweeps() => Applied::Sweeps { wavefronts },
+            _ => Applied::Sweeps { wavefronts: 0.0 },
         },
         without_product: without_product && method == Method::Cg,
         constant,

@@ -1,25 +1,26 @@
 //! τ, k and δ where the caller leaves them to the matrix.
 //!
-//! The cost of a set-up follows from the entries of a row of S, by their cube, that of an iteration from those of A and G. So k is the largest power
-//! with which S has at most [`ENTRIES`] entries per row, on average over a sample of rows: matrices with few strong couplings get a high power, those
-//! with many unknowns per point the first. τ is 0.1, or less where couplings are many and all small, so that something is left. δ is τ: it brings G back to
-//! about half the entries of A. The first power is not filtered.
+//! The cost of a set-up grows faster than the entries of S, that of an iteration follows from those of A and G. So k is the largest power up to
+//! [`MOST_POWER`] with which rows of S have at most [`ENTRIES`] entries, as the root mean square over a sample: matrices with few strong couplings get a
+//! high power, those with many unknowns per point the first. τ is 0.1, or less where hardly any coupling is so strong, so that something is left. δ is τ: it brings G back to
+//! fewer entries than A has. The first power is not filtered.
 //!
 //! The figures come from runs of 92 settings on 13 problems (`docs/inverses.md`).
 
 use super::pattern::roots_of_diagonal;
+use super::rows::MOST_INDICES;
 use super::{Fsai, PatternRule};
 use crate::matrix::Csr;
 use crate::plan::Facts;
 use std::collections::HashSet;
 
-/// Entries of a row of S on average, at most.
+/// Entries of a row of S at most, as a root mean square.
 const ENTRIES: f64 = 16.0;
 
 /// Powers at most.
 const MOST_POWER: usize = 8;
 
-/// Those that are tried, falling.
+/// Values of τ that are tried, falling.
 const TAUS: [f64; 4] = [0.1, 0.05, 0.02, 0.01];
 
 /// Entries per row of Low(Ã) below which a smaller τ is tried: one row in two has something besides its diagonal.
@@ -28,14 +29,11 @@ const FEW: f64 = 1.5;
 /// Rows of a sample.
 const SAMPLE: usize = 256;
 
-/// A row of the sample counts this many at most.
-const MOST_COUNTED: usize = 256;
-
 /// Entries of A that are looked at for a row.
 const MOST_LOOKED_AT: usize = 1 << 14;
 
 /// What an approximate inverse is likely to have.
-pub(crate) struct Predicted {
+pub(crate) struct LikelySize {
     /// Entries of S.
     pub(crate) pattern: f64,
     /// Entries of G after the filter.
@@ -47,7 +45,7 @@ pub(crate) struct Predicted {
 impl Fsai {
     /// What it is likely to have for a matrix with these facts, from runs of the default settings: the entries of a few rows are not looked at for a
     /// proposal.
-    pub(crate) fn predicted(&self, facts: &Facts) -> Predicted {
+    pub(crate) fn predicted(&self, facts: &Facts) -> LikelySize {
         let rows = facts.rows.max(1) as f64;
         let of_a_row = facts.entries as f64 / rows;
         let grows = matches!(self.pattern, PatternRule::Adaptive(_));
@@ -56,32 +54,30 @@ impl Fsai {
         } else {
             (0.8 * ENTRIES, (0.7 * of_a_row).min(10.0))
         };
-        Predicted { pattern: rows * pattern, entries: rows * entries, grows }
+        LikelySize { pattern: rows * pattern, entries: rows * entries, grows }
     }
 }
 
 /// τ and k for a matrix, where they are not `given`.
 pub(super) fn tau_and_power(a: &Csr<f64>, given: (Option<f64>, Option<usize>)) -> (f64, usize) {
+    if let (Some(tau), Some(power)) = given {
+        return (tau, power.max(1));
+    }
     let roots = roots_of_diagonal(a);
-    let count = |tau| Counts::of(a, &roots, tau);
-    let (tau, counts) = match given.0 {
-        Some(tau) => (tau, count(tau)),
-        None => {
-            let tried = TAUS.map(|tau| (tau, count(tau)));
-            let fits = |counts: &Counts| counts.0[0] >= FEW && counts.0[0] <= ENTRIES;
-            let first = tried[0];
-            // Few couplings at any τ: the matrix is dominated by its diagonal, or the next τ has too many.
-            match first.1.0[0] < FEW {
-                true => tried.into_iter().find(|(_, counts)| fits(counts)).unwrap_or(first),
-                false => first,
-            }
-        }
+    let count = |tau| (tau, Counts::of(a, &roots, tau));
+    let has_few = |counts: &Counts| counts.0[0] < FEW;
+    let fits = |(_, counts): &(f64, Counts)| !has_few(counts) && counts.0[0] <= ENTRIES;
+    let first = count(given.0.unwrap_or(TAUS[0]));
+    // Where no other fits, the matrix is dominated by its diagonal, or has many couplings that are all weak.
+    let (tau, counts) = match given.0.is_none() && has_few(&first.1) {
+        true => TAUS[1..].iter().map(|&tau| count(tau)).find(fits).unwrap_or(first),
+        false => first,
     };
     let largest = counts.0.iter().take_while(|&&of_a_row| of_a_row <= ENTRIES).count().max(1);
     (tau, given.1.map_or(largest, |power| power.max(1)))
 }
 
-/// Entries per row of the first powers, in a sample.
+/// Entries per row of the first powers: the root mean square over a sample.
 #[derive(Debug, Clone, Copy)]
 struct Counts([f64; MOST_POWER]);
 
@@ -93,10 +89,10 @@ impl Counts {
         let row = |k: usize| (k * n + (k * 7919) % n) / sampled.max(1);
         for k in 0..sampled {
             for (sum, found) in counts.iter_mut().zip(reached(a, roots, tau, row(k))) {
-                *sum += found as f64 / sampled as f64;
+                *sum += (found as f64).powi(2) / sampled as f64;
             }
         }
-        Counts(counts)
+        Counts(counts.map(f64::sqrt))
     }
 }
 
@@ -112,7 +108,7 @@ fn reached(a: &Csr<f64>, roots: &[f64], tau: f64, i: usize) -> [usize; MOST_POWE
             let (columns, values) = a.row(row);
             for (&j, v) in columns.iter().zip(values).take_while(|&(&j, _)| j as usize <= i) {
                 looked_at += 1;
-                if looked_at > MOST_LOOKED_AT || found.len() >= MOST_COUNTED {
+                if looked_at > MOST_LOOKED_AT || found.len() >= MOST_INDICES {
                     break;
                 }
                 if v.abs() > tau * roots[row] * roots[j as usize] && seen.insert(j) {
@@ -152,6 +148,18 @@ mod tests {
         assert_eq!(tau_and_power(&a, (None, Some(5))), (0.1, 5));
         // A coupling of this matrix is a quarter of the diagonal.
         assert_eq!(tau_and_power(&a, (Some(0.3), None)), (0.3, MOST_POWER));
+    }
+
+    /// One row in sixteen has a hub within two steps: the mean of rows would not see it.
+    #[test]
+    fn few_long_rows_count() {
+        let n = 4096;
+        let hub = n - n / 16;
+        let chain = (0..n).map(|i| (i, i, 2.0));
+        let star = (hub..n).flat_map(|i| [(i, 0, -1.0), (0, i, -1.0)]);
+        let rest = (1..n / 2).flat_map(|i| [(hub, i, -1.0), (i, hub, -1.0)]);
+        let a = Csr::from_entries(n, n, chain.chain(star).chain(rest)).unwrap();
+        assert_eq!(tau_and_power(&a, (None, None)), (0.1, 1));
     }
 
     #[test]

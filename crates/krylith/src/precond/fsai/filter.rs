@@ -1,6 +1,6 @@
 //! Small entries of G are dropped, and its rows scaled so that G A Gᵀ keeps its unit diagonal.
 //!
-//! A row g = z + ε, ε its entries with |gⱼ| √aⱼⱼ ≤ δ ‖D½ g‖₂, D the diagonal of A, never its own diagonal, becomes z / √(zᵀA z). The paper compares |gⱼ| with
+//! A row g = z + ε, ε its entries with |gⱼ| √aⱼⱼ ≤ δ ‖D½ g‖₂ (D is the diagonal of A; the diagonal entry of g is always kept), becomes z / √(zᵀA z). The paper compares |gⱼ| with
 //! δ ‖g‖₂, which is the same where the diagonal of A is constant; otherwise which entries count would depend on the units of unknowns, and matrices of
 //! shells, with displacements beside rotations, lost their strongest couplings. The paper scales by 1 / √(1 + εᵀA ε) (eq. 3.13), which is the
 //! same in exact arithmetic: zᵀA z = gᵀA g − 2 εᵀA g + εᵀA ε, where gᵀA g = 1, and εᵀA g = 0 because A g is zero at all indices of g but its diagonal. zᵀA z
@@ -22,7 +22,9 @@ pub fn kept_entries(
 ) -> Pattern {
     by_rows(space, pattern.nrows(), &|| (), &|i, (), found| {
         let (columns, g) = (pattern.row(i), &values[pattern.row_range(i)]);
-        let size = |k: usize| (g[k] * roots[columns[k] as usize]).abs();
+        // An unknown without a diagonal entry has no unit.
+        let unit = |root: f64| if root > 0.0 { root } else { 1.0 };
+        let size = |k: usize| (g[k] * unit(roots[columns[k] as usize])).abs();
         let bound = delta * (0..g.len()).map(|k| size(k) * size(k)).sum::<f64>().sqrt();
         let kept = (0..g.len()).filter(|&k| k + 1 == g.len() || size(k) > bound);
         found.extend(kept.map(|k| columns[k]));

@@ -29,7 +29,7 @@ type Context<'a> = SetupContext<'a, Threads<f64>>;
 /// The part of a stencil's places that are filled at least.
 const LEAST_FULLNESS: f64 = 0.7;
 
-/// Slices for each that is stored from which on products read hardly more than their vectors.
+/// With at least this many slices per stored one, products read hardly more than their vectors.
 const MANY_COPIES: usize = 8;
 
 /// Factored approximate inverses, in any storage.
@@ -121,8 +121,9 @@ fn stored<S: StorageScalar>(
             let narrow = size_of::<S>() < size_of::<f64>();
             let in_f32 = if narrow { " in f32" } else { "" };
             places.layout = format!("slices of eight rows: {different} of {all} of G differ{in_f32}");
-            let constant = MANY_COPIES * different < all;
-            places.storing = Storing { narrow, constant, constant_factor: constant, ..places.storing };
+            let repeats = |[different, all]: [usize; 2]| MANY_COPIES * different < all;
+            let (constant, constant_factor) = (repeats(places.of_a.different()), repeats([different, all]));
+            places.storing = Storing { narrow, constant, constant_factor, ..places.storing };
             Ok(placed(setup, kind, made, places))
         }
         Err(other) => Ok(by_rows(setup, kind, made, &format!("{reason}; {other}"))),

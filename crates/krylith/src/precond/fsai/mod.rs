@@ -8,7 +8,7 @@
 //! (`rows`), filter and scale (`filter`), transpose.
 //!
 //! Deviations from the paper's Algorithm 3.1, whose text and equations say otherwise in each: k steps of (3.9) and not k − 1; magnitudes in drop tests; the
-//! diagonal is always kept; one scaling per row. A pivot that is not positive shrinks the pattern of its row, so a factor is always
+//! diagonal is always kept; one scaling per row. Unlike there, the filter compares in units of the diagonal of A. A pivot that is not positive shrinks the pattern of its row, so a factor is always
 //! found, and Gᵀ G is always positive definite.
 //!
 //! G is computed by rows; A, G and Gᵀ are then stored in whatever placement products are fast in (`layout`): as stencils on a grid, in slices, by
@@ -41,7 +41,7 @@ pub mod phases {
 }
 
 pub use adaptive::Growth;
-pub(crate) use choose::Predicted;
+pub(crate) use choose::LikelySize;
 pub(crate) use layout::AsProducts;
 
 use super::require_pattern;
@@ -63,18 +63,11 @@ const BYTES_PER_ENTRY: u64 = 4 * 12;
 /// How the pattern of G is found.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PatternRule {
-    /// Powers of the large entries of A.
+    /// Powers of the large entries of A; what is not given is chosen from the matrix.
     Powers {
         /// τ: entries up to τ √(aᵢᵢ aⱼⱼ) are not in the pattern that is multiplied.
-        tau: f64,
-        /// k: the power.
-        power: usize,
-    },
-    /// The same, with what is not given chosen from the matrix.
-    Chosen {
-        /// τ.
         tau: Option<f64>,
-        /// k.
+        /// k: the power.
         power: Option<usize>,
     },
     /// Grown by values.
@@ -86,7 +79,7 @@ pub enum PatternRule {
 pub struct Fsai {
     /// How its pattern is found.
     pub pattern: PatternRule,
-    /// δ: entries of a row g of G with |gⱼ| √aⱼⱼ up to δ ‖D½ g‖ are dropped, D the diagonal of A. If not given, τ for powers that were chosen, otherwise 0.
+    /// δ: entries of a row g of G with |gⱼ| √aⱼⱼ up to δ ‖D½ g‖ are dropped, D the diagonal of A. If not given, τ for powers above the first, otherwise 0.
     pub delta: Option<f64>,
     /// A is not symmetric: a pair of factors, M⁻¹ = G_U G_L.
     pub pair: bool,
@@ -142,16 +135,14 @@ impl Rule {
 impl Fsai {
     /// The rule and δ for a matrix.
     fn resolved(&self, a: &Csr<f64>) -> (Rule, f64) {
-        let given = self.delta.unwrap_or(0.0);
         match self.pattern {
-            PatternRule::Powers { tau, power } => (Rule::Powers { tau, power: power.max(1) }, given),
-            PatternRule::Adaptive(growth) => (Rule::Grown(growth), given),
-            PatternRule::Chosen { tau, power } => {
+            PatternRule::Powers { tau, power } => {
                 let choose = || choose::tau_and_power(a, (tau, power));
                 let (tau, power) = info_span!("choose").in_scope(choose);
                 let delta = self.delta.unwrap_or(if power > 1 { tau } else { 0.0 });
                 (Rule::Powers { tau, power }, delta)
             }
+            PatternRule::Adaptive(growth) => (Rule::Grown(growth), self.delta.unwrap_or(0.0)),
         }
     }
 }

@@ -72,10 +72,13 @@ pub fn powers(
         // Marks are rows, so that none is to be removed.
         seen[i] = i as u32;
         let mut last = begin;
-        for _ in 0..power {
+        'steps: for _ in 0..power {
             // What the last step has found is all that the next can add to.
             let end = found.len();
             for at in last..end {
+                if found.len() - begin > most.of_a_row {
+                    break 'steps;
+                }
                 for &k in large.row(found[at] as usize) {
                     if k as usize > i {
                         break;
@@ -87,11 +90,8 @@ pub fn powers(
                 }
             }
             last = end;
-            if found.len() - begin > most.of_a_row {
-                found.truncate(begin + most.of_a_row);
-                break;
-            }
         }
+        found.truncate(found.len().min(begin.saturating_add(most.of_a_row)));
         found[begin..].sort_unstable();
     };
     by_rows_up_to(most.in_all, space, n, rows, &|| vec![u32::MAX; n], &row)

@@ -47,10 +47,7 @@ pub(super) static FSAI: PrecondInfo = PrecondInfo {
     predicted_entries: unknown_entries,
     propose: |facts| propose(facts, FSAI_TIMES, &FSAI),
     construct: |spec| {
-        let pattern = match (spec.real_if_given(0), spec.count_if_given(1)) {
-            (Some(tau), Some(power)) => PatternRule::Powers { tau, power },
-            (tau, power) => PatternRule::Chosen { tau, power },
-        };
+        let pattern = PatternRule::Powers { tau: spec.real_if_given(0), power: spec.count_if_given(1) };
         Construction::Inverse(Fsai { pattern, delta: spec.real_if_given(2), pair: false, max_bytes: None })
     },
 };
@@ -101,8 +98,8 @@ pub(super) static AFSAI: PrecondInfo = PrecondInfo {
     },
 };
 
-/// Iterations of CG over N, the steps across a mesh: for M-matrices, what nearly is one, others with one unknown per point, others. Read off the runs with
-/// default settings in `docs/inverses.md`.
+/// Iterations of CG over N, the steps across a mesh: for M-matrices, what nearly is one, others with one unknown per point, others. Read off runs
+/// with default settings on the problems in `docs/inverses.md`, beside those with IC(0).
 const FSAI_TIMES: [f64; 4] = [1.4, 2.8, 5.0, 30.0];
 const AFSAI_TIMES: [f64; 4] = [1.1, 2.2, 4.0, 18.0];
 
@@ -117,10 +114,8 @@ fn propose(facts: &Facts, times: [f64; 4], info: &'static PrecondInfo) -> Vec<Li
         (false, true) => times[1],
         (false, false) => times[if many { 3 } else { 2 }],
     };
-    // BiCGStab applies A and M twice in an iteration.
-    let of_method = if facts.may_be_definite() { 1.0 } else { 0.5 };
     let defaults = info.parameters.iter().map(|parameter| parameter.default.unwrap_or(Value::FromMatrix));
-    vec![(PrecondSpec::new(info, &Vec::from_iter(defaults)), of_method * times * facts.across())]
+    vec![(PrecondSpec::new(info, &Vec::from_iter(defaults)), times * facts.across())]
 }
 
 impl PrecondSpec {

@@ -201,6 +201,17 @@ pub enum Construction {
     Own,
 }
 
+impl Construction {
+    /// Whether it is applied by sweeps through A's pattern, whose rows wait for each other.
+    pub(crate) fn sweeps(&self) -> bool {
+        match self {
+            Construction::Incomplete(_) | Construction::Threshold(_) => true,
+            Construction::Blocks(kind, _) => *kind != BlockKind::Jacobi,
+            _ => false,
+        }
+    }
+}
+
 /// It is taken where it is asked for.
 fn no_proposals(_: &Facts) -> Vec<Likely> {
     Vec::new()
