@@ -9,12 +9,9 @@ use crate::Failure;
 use crate::fit::fit;
 use clap::Args;
 use krylith::gallery::{Problem, random_vector};
-use krylith::matrix::Triangle;
 use krylith::plan::{Facts, REFERENCE, Rates};
 use krylith::precond::direct::{Direct, DirectKind};
-use krylith::schedule::Wavefronts;
 use krylith::solver::{Layout, Precision};
-use krylith::structured::Structure;
 use krylith::{Csr, Method, PrecondSpec, Solver};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -109,8 +106,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             for precision in precisions.into_iter().take(if trial.storage == 1 { 1 } else { 2 }) {
                 if let Some(seen) = measure(options, &a, trial, member.parse()?, precision)? {
                     eprintln!("{} {member} {precision:?}: {seen:?}", trial.problem);
-                    iterations
-                        .add(seen.iteration_terms(trial.storage, &a, options.threads > 1), seen.iteration);
+                    iterations.add(seen.iteration_terms(trial.storage, &a), seen.iteration);
                     set_ups.add(seen.set_up_terms(trial.storage, &a), seen.set_up);
                 }
             }
@@ -161,7 +157,7 @@ struct Seen {
     operations: (f64, f64),
     /// Entries of the factor that are swept by a solve.
     swept: f64,
-    /// Wavefronts of a sweep, as plans predict them.
+    /// Wavefronts of a sweep, as plans predict them; 0 on one thread, which does not wait.
     wavefronts: f64,
     /// Entries of the factor with both triangles.
     filled: f64,
@@ -173,7 +169,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn iteration_terms(&self, storage: usize, a: &Csr<f64>, waits: bool) -> Vec<f64> {
+    fn iteration_terms(&self, storage: usize, a: &Csr<f64>) -> Vec<f64> {
         let mut terms = vec![0.0; TERMS];
         let (products, vectors) = self.operations;
         let own = PER_ITERATION * storage;
@@ -187,9 +183,7 @@ impl Seen {
         terms[product] = if self.without_product { 0.0 } else { products * a.nnz() as f64 };
         terms[sweep] = products * self.swept;
         terms[VECTOR] = vectors * a.nrows() as f64;
-        if waits {
-            terms[WAVEFRONT + storage] = products * 2.0 * self.wavefronts;
-        }
+        terms[WAVEFRONT + storage] = products * 2.0 * self.wavefronts;
         terms
     }
 
@@ -249,21 +243,16 @@ fn measure(
         set_up,
         operations: krylith::plan::operations(method),
         swept,
-        wavefronts: wavefronts(a)? * (1 + kind.level()) as f64,
+        wavefronts: match options.threads > 1 {
+            true => krylith::plan::wavefronts(a, kind.level()),
+            false => 0.0,
+        },
         filled: made,
         made: made * growth.max(1.0),
         narrow: precision != Precision::F64 && kind.info().can_shift,
         without_product: report.layout.contains("Eisenstat"),
         constant: report.layout.contains("constant coefficients"),
     }))
-}
-
-/// Steps of a sweep without fill.
-fn wavefronts(a: &Csr<f64>) -> Result<f64, Failure> {
-    Ok(match Structure::detect(a.pattern()) {
-        Ok(grid) => grid.levels() as f64,
-        Err(_) => Wavefronts::new(a.pattern(), Triangle::Lower)?.count() as f64,
-    })
 }
 
 /// The facts per entry.
@@ -285,7 +274,6 @@ fn facts(options: &Options) -> Result<f64, Failure> {
 /// An entry of the pattern of an approximate inverse, and what its growth takes besides, as `Machine::inverse` adds them up.
 fn inverses(options: &Options, copy: f64) -> Result<[f64; 2], Failure> {
     let mut all = Equations::default();
-    // What a noisy copy leaves nothing of says nothing.
     for (problem, members) in INVERSES {
         let a = problem.parse::<Problem>()?.generate()?;
         let (b, rows): (Vec<f64>, _) = (random_vector(a.nrows()), a.nrows() as f64);
@@ -302,6 +290,7 @@ fn inverses(options: &Options, copy: f64) -> Result<[f64; 2], Failure> {
             eprintln!("{problem} {member}: set-up {set_up:.0} ns, {entries} entries");
             let grows = if member.starts_with("afsai") { entries * a.nnz() as f64 / rows } else { 0.0 };
             let remains = set_up - copy * a.nnz() as f64;
+            // The price of a copy is a fit: where it exceeds the whole set-up, the run says nothing.
             if remains <= 0.0 {
                 continue;
             }

@@ -291,6 +291,20 @@ mod tests {
     use crate::gallery::Problem;
     use crate::precond::direct::Direct;
 
+    /// CG with a factor in slices.
+    const SWEEPS: Work = Work {
+        method: Method::Cg,
+        storage: StorageKind::Slices,
+        precision: Precision::F64,
+        rows: 1000,
+        entries: 5000,
+        swept: 6000.0,
+        applied: Applied::Sweeps { wavefronts: 100.0 },
+        without_product: false,
+        constant: false,
+        constant_factor: false,
+    };
+
     #[test]
     fn a_lower_bound_is_one() {
         for name in ["poisson2d:350", "poisson3d:20", "fem2d:60", "circuit:60"] {
@@ -307,18 +321,7 @@ mod tests {
 
     #[test]
     fn iterations_cost_more_with_more_to_do() {
-        let cg = Work {
-            method: Method::Cg,
-            storage: StorageKind::Slices,
-            precision: Precision::F64,
-            rows: 1000,
-            entries: 5000,
-            swept: 6000.0,
-            applied: Applied::Sweeps { wavefronts: 100.0 },
-            without_product: false,
-            constant: false,
-            constant_factor: false,
-        };
+        let cg = SWEEPS;
         let cost = |work: Work| REFERENCE.iteration(&work);
         assert!(cost(cg) < cost(Work { method: Method::BiCgStab, ..cg }));
         assert!(cost(cg) < cost(Work { method: Method::Gmres(50), ..cg }));
@@ -339,21 +342,9 @@ mod tests {
     fn sweeps_wait_for_wavefronts() {
         let slices = Rates { wavefront: 50.0, ..REFERENCE.slices };
         let machine = Machine { slices, ..REFERENCE };
-        let sweeps = Work {
-            method: Method::Cg,
-            storage: StorageKind::Slices,
-            precision: Precision::F64,
-            rows: 1000,
-            entries: 5000,
-            swept: 6000.0,
-            applied: Applied::Sweeps { wavefronts: 100.0 },
-            without_product: false,
-            constant: false,
-            constant_factor: false,
-        };
-        let more = machine.iteration(&sweeps) - REFERENCE.iteration(&sweeps);
+        let more = machine.iteration(&SWEEPS) - REFERENCE.iteration(&SWEEPS);
         assert!((more - 10_000.0).abs() < 1e-6 && machine.waits());
-        let products = Work { applied: Applied::Products, ..sweeps };
+        let products = Work { applied: Applied::Products, ..SWEEPS };
         assert_eq!(machine.iteration(&products), REFERENCE.iteration(&products));
     }
 }

@@ -83,6 +83,11 @@ impl Mesh {
         self.wavefronts = grid.map(Structure::levels).or_else(of_rows);
     }
 
+    /// Those of a factor with levels of fill, 0 where they were not counted: every level lengthens the paths by as much as the first.
+    pub(crate) fn wavefronts_with_fill(&self, level: usize) -> f64 {
+        self.wavefronts.unwrap_or(0) as f64 * (1 + level) as f64
+    }
+
     /// Unknowns per point, or the size of blocks.
     pub fn unknowns(&self) -> usize {
         self.grid.as_ref().map_or(self.block, |grid| grid.unknowns.max(self.block))
@@ -129,6 +134,13 @@ impl GridFacts {
             keeps_off_diagonals: found.stencil.keeps_off_diagonals(),
         }
     }
+}
+
+/// Wavefronts of a sweep with levels of fill, as plans predict them for machines that wait.
+pub fn wavefronts(a: &Csr<f64>, level: usize) -> f64 {
+    let (mut mesh, grid) = Mesh::find(a, false);
+    mesh.count_wavefronts(a, grid.as_ref().ok());
+    mesh.wavefronts_with_fill(level)
 }
 
 /// The levels of a breadth-first search from the first row; the most of all components.

@@ -17,7 +17,7 @@ pub use cost::{Applied, Machine, REFERENCE, Rates, StorageKind, Work, operations
 pub use facts::Facts;
 pub(crate) use facts::{TINY, has_constant_null_vectors};
 pub use fallback::{Failure, Fallback, Remedy};
-pub use mesh::{GridFacts, Mesh};
+pub use mesh::{GridFacts, Mesh, wavefronts};
 pub(crate) use proposal::Likely;
 pub use proposal::Proposal;
 

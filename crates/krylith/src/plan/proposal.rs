@@ -243,10 +243,9 @@ impl Facts {
         across.max((self.rows as f64).cbrt()).min(10.0 / self.share_of_sums).max(1.0)
     }
 
-    /// Wavefronts of a sweep, 0 where they were not counted: every level of fill lengthens the paths by as much as the first.
+    /// Wavefronts of a sweep, 0 where they were not counted.
     pub(crate) fn wavefronts(&self, level: usize) -> f64 {
-        let counted = self.mesh.as_ref().and_then(|mesh| mesh.wavefronts);
-        counted.unwrap_or(0) as f64 * (1 + level) as f64
+        self.mesh.as_ref().map_or(0.0, |mesh| mesh.wavefronts_with_fill(level))
     }
 
     /// Whether modified factors are for this matrix: the signs of an M-matrix, or nearly so, one unknown per point, a mesh in space.

@@ -76,14 +76,14 @@ pub fn powers(
             // What the last step has found is all that the next can add to.
             let end = found.len();
             for at in last..end {
-                if found.len() - begin > most.of_a_row {
-                    break 'steps;
-                }
                 for &k in large.row(found[at] as usize) {
                     if k as usize > i {
                         break;
                     }
                     if seen[k as usize] != i as u32 {
+                        if found.len() - begin >= most.of_a_row {
+                            break 'steps;
+                        }
                         seen[k as usize] = i as u32;
                         found.push(k);
                     }
@@ -91,7 +91,6 @@ pub fn powers(
             }
             last = end;
         }
-        found.truncate(found.len().min(begin.saturating_add(most.of_a_row)));
         found[begin..].sort_unstable();
     };
     by_rows_up_to(most.in_all, space, n, rows, &|| vec![u32::MAX; n], &row)
