@@ -137,7 +137,7 @@ fn build(
 }
 
 /// Bytes of a matrix in blocks.
-fn matrix_bytes(pattern: &Pattern, size: usize) -> u64 {
+pub(crate) fn matrix_bytes(pattern: &Pattern, size: usize) -> u64 {
     let (rows, blocks) = (pattern.nrows() as u64 / size as u64, count_blocks(pattern, size) as u64);
     blocks * (8 * (size * size) as u64 + 4) + 8 * (rows + 1)
 }

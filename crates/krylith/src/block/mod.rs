@@ -43,7 +43,7 @@ mod natural;
 
 pub use any::{BlockMatrix, BlockPreconditioner};
 pub use factor::{BlockFactor, BlockKind, BlockRecipe, BlockSymbolic};
-pub(crate) use layout::InBlocks;
+pub(crate) use layout::{InBlocks, matrix_bytes};
 pub use matrix::Bsr;
 pub use natural::{BlockSize, natural_block};
 pub(crate) use natural::{count_blocks, full_block};

@@ -1,16 +1,18 @@
-//! A, G and Gᵀ in a placement: as stencils on a grid, in slices of eight rows, by rows.
+//! A, G and Gᵀ in a placement: as stencils on a grid, in dense blocks, in slices of eight rows, by rows.
 //!
 //! Products have no order, so G is computed once, by rows, and stored where products are fast and take the fewest bytes. On a grid the stencil of G has the
-//! offsets of its entries, and every place of them is stored. Slices are cut from rows as they are, and equal ones are stored once: where coefficients are
+//! offsets of its entries, and every place of them is stored. Where A consists of dense blocks, so does G if its pattern is that of A; the half of a diagonal
+//! block that G does not have is stored as zeros, and so is what prefiltration and the filter leave out. Slices are cut from rows as they are, and equal ones are stored once: where coefficients are
 //! constant, most are.
 
 use super::{BYTES_PER_ENTRY, Fsai, FsaiFactor, FsaiSymbolic, Kept};
+use crate::block::{BlockMatrix, full_block, matrix_bytes};
 use crate::choice::{Layout, Method};
 use crate::engine::{DynEngine, Matrices, PlacedEngine};
 use crate::error::{SetupError, SolveError};
 use crate::matrix::Csr;
 use crate::operator::{DynPreconditioner, Preconditioner, Recipe};
-use crate::placement::{Placed, Placement, Storage};
+use crate::placement::{AsGiven, Placed, Placement, Storage};
 use crate::plan::StorageKind;
 use crate::precond::PrecondSpec;
 use crate::precond::registry::Construction;
@@ -109,12 +111,17 @@ fn stored<S: StorageScalar>(
     recorder: &mut SetupRecorder,
 ) -> Result<Attempt<Threads<f64>>, SolveError> {
     let slices = recorder.analyzing(|| info_span!("store").in_scope(|| in_slices::<S>(setup, &made)));
-    let most = slices.as_ref().map_or(usize::MAX, |places| places.bytes);
+    let most = slices.as_ref().map_or_else(|_| bytes_by_rows(setup, &made), |places| places.bytes);
+    let blocks = recorder.analyzing(|| info_span!("store").in_scope(|| in_blocks(setup, &made, most)));
+    let most = blocks.as_ref().map_or(most, |places| places.bytes);
     let stencils = recorder.analyzing(|| info_span!("store").in_scope(|| on_grid(setup, &made, most)));
     let reason = match stencils.and_then(|places| with_values(setup, &made, places, recorder)) {
         Ok(places) => return Ok(placed(setup, kind, made, places)),
         Err(reason) => reason,
     };
+    if let Ok(places) = blocks.and_then(|places| with_values(setup, &made, places, recorder)) {
+        return Ok(placed(setup, kind, made, places));
+    }
     match slices.and_then(|places| with_values(setup, &made, places, recorder)) {
         Ok(mut places) => {
             let [different, all] = places.both[0].different();
@@ -128,6 +135,37 @@ fn stored<S: StorageScalar>(
         }
         Err(other) => Ok(by_rows(setup, kind, made, &format!("{reason}; {other}"))),
     }
+}
+
+/// Bytes of all three by rows.
+fn bytes_by_rows(setup: &Context<'_>, made: &Made) -> usize {
+    let bytes =
+        |a: &Csr<f64>| a.nnz() * (size_of::<f64>() + size_of::<u32>()) + (a.nrows() + 1) * size_of::<usize>();
+    bytes(setup.source) + bytes(&made.g) + bytes(&made.second)
+}
+
+/// Dense blocks for all three, if they take at most so many bytes, or why not.
+fn in_blocks(
+    setup: &Context<'_>,
+    made: &Made,
+    most: usize,
+) -> Result<Places<BlockMatrix, BlockMatrix>, String> {
+    if setup.options.layout == Layout::Rows {
+        return Err("as asked".into());
+    }
+    let size = full_block(setup.source.pattern()).ok_or("A has no full blocks")?;
+    let matrices = [setup.source, &made.g, &made.second];
+    let bytes = matrices.iter().map(|a| matrix_bytes(a.pattern(), size) as usize).sum();
+    if bytes > most {
+        return Err(format!("blocks of {size} x {size} take more bytes than slices"));
+    }
+    room_for(setup, bytes)?;
+    let [of_a, of_g, of_second] =
+        matrices.map(|a| BlockMatrix::new(setup.space, a, size).map_err(|error| error.to_string()));
+    let placement = Box::new(AsGiven(setup.layout));
+    let layout = format!("dense blocks of {size} x {size}, rows as given");
+    let storing = Storing { kind: StorageKind::Blocks, ..Storing::BY_ROWS };
+    Ok(Places { placement, of_a: of_a?, both: [of_g?, of_second?], bytes, layout, storing })
 }
 
 /// Stencils for all three, if they take at most so many bytes, or why not.
@@ -156,7 +194,7 @@ fn on_grid(
     let (of_a, both) = (stored(&structure.stencil)?, [stored(&of_g)?, stored(&transposed)?]);
     let bytes = [&of_a, &both[0], &both[1]].map(StencilMatrix::predicted_bytes).iter().sum();
     if bytes > most {
-        return Err("slices take fewer bytes than stencils".into());
+        return Err("stencils take more bytes than others".into());
     }
     room_for(setup, bytes)?;
     let placement = Box::new(Placed(Arc::new(of_a.order())));

@@ -11,7 +11,7 @@
 //! diagonal is always kept; one scaling per row. Unlike there, the filter compares in units of the diagonal of A. A pivot that is not positive shrinks the pattern of its row, so a factor is always
 //! found, and Gᵀ G is always positive definite.
 //!
-//! G is computed by rows; A, G and Gᵀ are then stored in whatever placement products are fast in (`layout`): as stencils on a grid, in slices, by
+//! G is computed by rows; A, G and Gᵀ are then stored in whatever placement products are fast in (`layout`): as stencils on a grid, in blocks, in slices, by
 //! rows. A refactorization keeps the patterns of the first matrix, those after the filter too; unlike those of incomplete factors it allocates, G and Gᵀ by rows.
 //!
 //! References: Kolotilina & Yeremin 1993, doi:10.1137/0614004; Kaporin 1994, doi:10.1002/nla.1680010208; Bernaschi, Bisson, Fantozzi & Janna 2016,
