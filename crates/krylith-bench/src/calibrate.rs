@@ -83,6 +83,14 @@ const INVERSES: &[(&str, &[&str])] = &[
     ("pflow:30x30x12", &["fsai(0.05,2,0)", "fsai(0,1,0)", "afsai(5,3,0.001,0)"]),
 ];
 
+/// The same of constant coefficients: what differs between slices is hardly read.
+const REPEATED: &[(&str, &str)] = &[
+    ("elasticity3d:24", "fsai(0,1,0)"),
+    ("hpcg:50", "fsai(0,1,0)"),
+    ("poisson3d:80", "fsai(0,2,0)"),
+    ("poisson2d:700", "fsai(0,3,0)"),
+];
+
 /// Complete factors.
 const DIRECT: &[(&str, &str)] = &[
     ("poisson2d:200", "cholesky"),
@@ -139,6 +147,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         direct.map(round);
     (machine.eliminate, machine.facts) = (round(per_set_up[2 * STORAGES]), round(facts(options)?));
     machine.threads = options.threads;
+    machine.repeated = round(repeated(options, machine.vector)?);
     [machine.inverse, machine.grow] = inverses(options, machine.slices.copy)?.map(round);
     let text = serde_json::to_string_pretty(&machine)? + "\n";
     match &options.output {
@@ -299,6 +308,22 @@ fn inverses(options: &Options, copy: f64) -> Result<[f64; 2], Failure> {
     }
     let found = all.solve();
     Ok([found[0], found[1]])
+}
+
+/// An entry in a product with slices of which one is stored for many, a number of a vector being known.
+fn repeated(options: &Options, vector: f64) -> Result<f64, Failure> {
+    let mut all = Equations::default();
+    for (problem, member) in REPEATED {
+        let a = problem.parse::<Problem>()?.generate()?;
+        let trial = Trial { storage: 2, layout: Layout::Slices, problem, members: &[] };
+        if let Some(seen) = measure(options, &a, &trial, member.parse()?, Precision::F64)? {
+            let remains = seen.iteration - vector * seen.operations.1 * a.nrows() as f64;
+            let entries = a.nnz() as f64 + seen.swept;
+            eprintln!("{problem} {member}: {seen:?}, {:.3} per entry", remains / entries);
+            all.add(vec![entries], remains.max(f64::MIN_POSITIVE));
+        }
+    }
+    Ok(all.solve()[0])
 }
 
 /// Analysis per entry and per row, a matching per entry, a flop, a number of the factor.

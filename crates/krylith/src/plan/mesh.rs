@@ -3,6 +3,7 @@
 use crate::block::full_block;
 use crate::matrix::{Csr, Pattern, Triangle};
 use crate::schedule::Wavefronts;
+use crate::sliced::SharedSlices;
 use crate::structured::{NotStructured, Structure};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -13,6 +14,9 @@ const SAMPLE: usize = 4096;
 const SAMPLE_OF_FILL: usize = 256;
 /// Entries of rows that are looked at for one of them at most.
 const MOST_LOOKED_AT: usize = 1 << 16;
+
+/// Few slices are no sample.
+const LEAST_REPEATING: usize = 4096;
 
 /// The mesh that a matrix is that of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,6 +37,9 @@ pub struct Mesh {
     pub fill: f64,
     /// The same number at every entry of a distance from the diagonal, in a sample of rows: constant coefficients on a grid.
     pub is_constant: bool,
+    /// Slices of eight rows are mostly copies of others, in a sample: constant coefficients, with any number of unknowns.
+    #[serde(default)]
+    pub repeats: bool,
     /// Wavefronts of a sweep without fill, where they were counted: on machines whose sweeps wait.
     #[serde(default)]
     pub wavefronts: Option<usize>,
@@ -70,6 +77,7 @@ impl Mesh {
             spread: spread(a),
             fill: fill(a.pattern()),
             is_constant: grid.is_some() && is_constant(a),
+            repeats: a.nrows() >= LEAST_REPEATING && SharedSlices::<f64>::repeats(a),
             grid,
             wavefronts: None,
         };
@@ -243,7 +251,8 @@ mod tests {
         assert!(
             found.is_in_space(rows) && found.spread == 1.0 && found.is_constant && !found.is_planar_grid()
         );
-        assert!(mesh("elasticity2d:20").1.is_planar_grid());
+        let planar = mesh("elasticity2d:60").1;
+        assert!(planar.is_planar_grid() && planar.repeats && planar.unknowns() == 2);
         assert!(
             found.fill > 1.6 && found.fill < 2.0 && found.growth(0) == 1.0 && found.growth(1) == found.fill
         );
@@ -253,7 +262,11 @@ mod tests {
         assert_eq!(mesh("navierstokes3d:5").1.unknowns(), 4);
         let (rows, circuit) = mesh("circuit:400");
         assert!(!circuit.is_in_space(rows), "{rows} rows within {}", circuit.across);
-        assert!(mesh("apache:12").1.spread > 30.0 && !mesh("apache:12").1.is_constant);
+        assert!(
+            mesh("apache:12").1.spread > 30.0
+                && !mesh("apache:12").1.is_constant
+                && !mesh("jump3d:20").1.repeats
+        );
     }
 
     #[test]

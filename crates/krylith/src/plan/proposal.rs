@@ -155,14 +155,14 @@ impl Proposal {
             return None;
         }
         // On a grid neighbouring rows of A have the same offsets, and mostly so have those of G. Elsewhere slices are often refused, and rows are in f64.
-        let storage = match (&mesh.grid, layout) {
-            (Some(_), Layout::Auto | Layout::Slices) => StorageKind::Slices,
+        let storage = match layout {
+            Layout::Auto | Layout::Slices if mesh.grid.is_some() || mesh.repeats => StorageKind::Slices,
             _ => StorageKind::Rows,
         };
         if storage == StorageKind::Rows && precision != Precision::F64 {
             return None;
         }
-        let constant = storage == StorageKind::Slices && mesh.is_constant;
+        let constant = storage == StorageKind::Slices && mesh.repeats;
         let LikelySize { pattern, entries, grows } = recipe.predicted(facts);
         let work = Work {
             constant,
@@ -248,6 +248,11 @@ impl Facts {
         self.mesh.as_ref().map_or(0.0, |mesh| mesh.wavefronts_with_fill(level))
     }
 
+    /// Whether points have more than one unknown, as those of elasticity and flow do.
+    pub(crate) fn has_many_unknowns(&self) -> bool {
+        self.mesh.as_ref().is_some_and(|mesh| mesh.unknowns() > 1)
+    }
+
     /// Whether modified factors are for this matrix: the signs of an M-matrix, or nearly so, one unknown per point, a mesh in space.
     pub(crate) fn is_diffusion(&self) -> bool {
         let in_space = |mesh: &Mesh| mesh.unknowns() == 1 && mesh.is_in_space(self.rows);
@@ -322,6 +327,7 @@ mod tests {
             rows: shared(&one.rows),
             constant_product: one.constant_product / 64.0,
             constant_sweep: one.constant_sweep / 64.0,
+            repeated: one.repeated / 64.0,
             vector: one.vector / 64.0,
             inverse: one.inverse / 64.0,
             grow: one.grow / 64.0,
@@ -353,6 +359,7 @@ mod tests {
                 spread: 1.0,
                 fill: 1.4,
                 is_constant: false,
+                repeats: false,
                 wavefronts: None,
             };
             Facts { mesh: Some(mesh), nearly_symmetric: true, ..Facts::default() }.relaxation()

@@ -84,6 +84,8 @@ fn propose_ic(facts: &Facts) -> Vec<Likely> {
     let by_level = match (facts.m_matrix_signs, facts.is_nearly_m_matrix()) {
         (true, _) => [1.0, 0.6 / gain, 0.5 / gain],
         (false, true) => [2.0, 1.0, 0.7],
+        // As on `elasticity3d`.
+        (false, false) if facts.has_many_unknowns() => [10.0, 3.8, 1.7],
         (false, false) => [4.0, 1.0, 0.6],
     };
     by_level.into_iter().enumerate().map(|(level, times)| (PrecondSpec::ic(level), times * n)).collect()

@@ -100,19 +100,18 @@ pub(super) static AFSAI: PrecondInfo = PrecondInfo {
 
 /// Iterations of CG over N, the steps across a mesh: for M-matrices, what nearly is one, others with one unknown per point, others. Read off runs
 /// with default settings on the problems in `docs/inverses.md`, beside those with IC(0).
-const FSAI_TIMES: [f64; 4] = [1.4, 2.8, 5.0, 30.0];
-const AFSAI_TIMES: [f64; 4] = [1.1, 2.2, 4.0, 18.0];
+const FSAI_TIMES: [f64; 4] = [1.4, 2.8, 5.0, 35.0];
+const AFSAI_TIMES: [f64; 4] = [1.1, 2.2, 4.0, 21.0];
 
 /// One factor where a matrix may be definite; a pair for flow, since of other matrices it may be of no use at all.
 fn propose(facts: &Facts, times: [f64; 4], info: &'static PrecondInfo) -> Vec<Likely> {
     if !facts.may_be_definite() && !facts.is_nearly_m_matrix() {
         return Vec::new();
     }
-    let many = facts.mesh.as_ref().is_some_and(|mesh| mesh.unknowns() > 1);
     let times = match (facts.m_matrix_signs, facts.is_nearly_m_matrix()) {
         (true, _) => times[0],
         (false, true) => times[1],
-        (false, false) => times[if many { 3 } else { 2 }],
+        (false, false) => times[if facts.has_many_unknowns() { 3 } else { 2 }],
     };
     let defaults = info.parameters.iter().map(|parameter| parameter.default.unwrap_or(Value::FromMatrix));
     vec![(PrecondSpec::new(info, &Vec::from_iter(defaults)), times * facts.across())]
