@@ -1,14 +1,16 @@
-//! Factored sparse approximate inverses, in five studies.
+//! Factored sparse approximate inverses, in six studies.
 //!
 //! `solves`: beside hypre's, adaptive beside its FSAI, static beside ParaSails, whole solves in one run. Powers, steps and thresholds of Krylith's are those
 //! with which G has about as many entries as hypre's; `PEER_VERBOSE=1` in front of hypre's driver prints how many that are. Times and iterations as in
 //! `compare`.
 //!
 //! The others repeat tables of Bernaschi, Bisson, Fantozzi & Janna 2016, doi:10.1137/15M1027826: `cholesky` its table 3, `powers` its table 1, `tables` its
-//! tables 5 to 7 and figure 5. `applications` times products with G and its transpose beside the triad.
+//! tables 5 to 7 and figure 5. `applications` times products with G and its transpose beside the triad, `defaults` compares settings on problems of the
+//! gallery.
 
 mod applications;
 mod cholesky;
+mod defaults;
 mod folder;
 mod potrf;
 mod powers;
@@ -70,6 +72,8 @@ enum Part {
     Tables,
     /// Applications beside the time of their bytes
     Applications,
+    /// Settings beside each other
+    Defaults,
 }
 
 const PROBLEMS: [&str; 4] = ["poisson2d:1000", "poisson3d:100", "hpcg:80", "jump3d:100"];
@@ -86,6 +90,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         Part::Powers => powers::run(options),
         Part::Tables => tables::run(options),
         Part::Applications => applications::run(options),
+        Part::Defaults => defaults::run(options),
     }
 }
 
