@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use krylith::io::ReadOptions;
 use krylith::solver::{Method, Parameter, PrecondSpec, preconditioners};
+use krylith::sparsify::Sparsify;
 use krylith::transform::Ordering;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -85,7 +86,7 @@ pub struct Solve {
 
     /// Follow a plan that --explain --json has written: method, preconditioner, order, layout, precision, fallbacks
     #[arg(long, value_name = "FILE", conflicts_with_all =
-        ["solver", "precond", "reorder", "matching", "recovery", "precision", "restart", "layout", "structured"])]
+        ["solver", "precond", "reorder", "sparsify", "matching", "recovery", "precision", "restart", "layout", "structured"])]
     pub plan: Option<PathBuf>,
 
     /// Write the report as JSON to a file, or with - to standard output
@@ -115,6 +116,11 @@ pub struct Solve {
     /// Order of rows and columns: natural, rcm, amd, colour, or nd (needs a build with the feature metis); x comes back in the order of A
     #[arg(long, value_name = "R", default_value = "natural", help_heading = DETAILS)]
     pub reorder: Ordering,
+
+    /// Make the preconditioner from a sparser matrix, whose sweeps have fewer wavefronts: off, paper, or the PERCENT of entries to drop;
+    /// `krylith info --sparsify` shows what each would do
+    #[arg(long, value_name = "S", default_value = "off", help_heading = DETAILS)]
+    pub sparsify: Sparsify,
 
     /// Permute columns so that large entries come to the diagonal; auto does so for an incomplete LU of a matrix that needs it
     #[arg(long, default_value = "auto", help_heading = DETAILS)]
@@ -293,6 +299,10 @@ pub struct Info {
     /// Compare orderings: wavefronts, bandwidth, entries of incomplete and exact Cholesky factors
     #[arg(long)]
     pub orderings: bool,
+
+    /// Show what sparsification would do: entries dropped, wavefronts left, and what the paper's algorithm takes
+    #[arg(long)]
+    pub sparsify: bool,
 }
 
 #[derive(Args)]

@@ -70,6 +70,9 @@ fn text(plan: &SolvePlan, loaded: &Loaded) -> String {
     for (k, proposal) in plan.proposals.iter().enumerate() {
         line(if k == 0 { "proposals" } else { "" }, proposal.to_string());
     }
+    if let Some(sparsification) = &plan.sparsification {
+        line("sparsification", sparsification.to_string());
+    }
     for considered in &plan.considered {
         let label = if considered.taken { "layout" } else { "not taken" };
         line(label, format!("{}: {}", considered.layout, considered.reason));

@@ -8,6 +8,7 @@ use crate::outputs::{self, Output};
 use crate::plot;
 use crate::progress::spinner;
 use crate::report::{bytes, count, counted, print, write_json};
+use crate::trade::Trade;
 use krylith::matrix::{Summary, Triangle};
 use krylith::schedule::Wavefronts;
 use krylith::solver::{Memory, Method};
@@ -26,7 +27,7 @@ pub fn run(options: &Info) -> Result<(), Failure> {
     outputs::check(&Vec::from_iter([plot, json].into_iter().flatten()), &options.input.file())?;
     options.plot.as_deref().map_or(Ok(()), plot::check_ending)?;
     let loaded = load(&options.input)?;
-    let facts = Facts::new(&loaded, options.orderings)?;
+    let facts = Facts::new(&loaded, options)?;
     if let Some(path) = &options.plot {
         plot::row_lengths(path, &loaded.name, &facts.summary.row_length_bins())?;
     }
@@ -76,11 +77,13 @@ struct Facts {
     grid: Result<Structure, NotStructured>,
     /// One per ordering, where they were asked for.
     orderings: Vec<Line>,
+    /// What sparsification would do, where that was asked for.
+    sparsify: Option<Trade>,
     seconds: f64,
 }
 
 impl Facts {
-    fn new(loaded: &Loaded, orderings: bool) -> Result<Self, Failure> {
+    fn new(loaded: &Loaded, options: &Info) -> Result<Self, Failure> {
         let started = Instant::now();
         let _spinner = spinner("analyzing");
         let a = &loaded.matrix;
@@ -92,8 +95,10 @@ impl Facts {
         };
         let plan = square.then(|| Plan::new(loaded));
         let grid = Structure::detect(a.pattern());
-        let orderings = if orderings { orderings::compare(a.pattern())? } else { Vec::new() };
-        Ok(Facts { summary, wavefronts, plan, grid, orderings, seconds: started.elapsed().as_secs_f64() })
+        let orderings = if options.orderings { orderings::compare(a.pattern())? } else { Vec::new() };
+        let sparsify = options.sparsify.then(|| Trade::new(a)).transpose()?;
+        let seconds = started.elapsed().as_secs_f64();
+        Ok(Facts { summary, wavefronts, plan, grid, orderings, sparsify, seconds })
     }
 
     fn json(&self, loaded: &Loaded) -> Value {
@@ -152,6 +157,9 @@ impl Facts {
         if !self.orderings.is_empty() {
             facts["orderings"] = self.orderings.iter().map(Line::json).collect();
         }
+        if let Some(trade) = &self.sparsify {
+            facts["sparsification"] = trade.json();
+        }
         facts
     }
 
@@ -187,6 +195,9 @@ impl Facts {
             plan.text(&mut line, s.symmetry.symmetric);
         }
         orderings::table(&mut line, &self.orderings);
+        if let Some(trade) = &self.sparsify {
+            trade.table(&mut line, a.nnz());
+        }
         line("time", format!("read {:.3} s, analyze {:.3} s", loaded.seconds, self.seconds));
         text
     }

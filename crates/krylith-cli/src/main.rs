@@ -19,6 +19,7 @@ mod rhs;
 mod solve;
 mod solve_report;
 mod spy;
+mod trade;
 
 use args::{Arguments, Command};
 use clap::Parser;

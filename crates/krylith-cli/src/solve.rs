@@ -164,6 +164,7 @@ fn solver(options: &Solve, threads: Option<NonZeroUsize>) -> Result<Solver, Fail
         .layout(layout)
         .precision(precision)
         .reorder(options.reorder)
+        .sparsify(options.sparsify)
         .matching(matching)
         .recover(options.recovery == Switch::On)
         .rtol(options.rtol)

@@ -9,6 +9,7 @@ use krylith::plan::ReasonCode;
 use krylith::report::{Recovery, Rung};
 use krylith::solver::{Method, Precision};
 use krylith::space::TeamStatistics;
+use krylith::sparsify::Sparsify;
 use krylith::transform::Ordering;
 use krylith::{Outcome, Report};
 use std::fmt::Write;
@@ -107,6 +108,9 @@ fn replay(done: &Done, r: &Report) -> Option<String> {
     }
     if last.ordering != Ordering::Natural {
         write!(command, " --reorder {}", last.ordering).expect("writing to a string");
+    }
+    if r.plan.sparsify != Sparsify::Off && r.rungs.len() == 1 {
+        write!(command, " --sparsify '{}'", r.plan.sparsify).expect("writing to a string");
     }
     Some(command)
 }

@@ -50,6 +50,7 @@ mod simd;
 pub mod sliced;
 pub mod solver;
 pub mod space;
+pub mod sparsify;
 pub mod stop;
 pub mod structured;
 mod team;

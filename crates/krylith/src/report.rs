@@ -4,6 +4,7 @@ use crate::choice::{Method, Precision};
 use crate::plan::{ReasonCode, Remedy, SolvePlan};
 use crate::precond::PrecondSpec;
 use crate::space::TeamStatistics;
+use crate::sparsify::Sparsify;
 use crate::transform::Ordering;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
@@ -250,6 +251,10 @@ impl Report {
     /// ```
     pub fn replay(&self) -> SolvePlan {
         let mut plan = self.plan.clone();
+        if self.rungs.len() > 1 {
+            // What follows a failure is made from A.
+            plan.sparsify = Sparsify::Off;
+        }
         if let Some(last) = self.rungs.last() {
             (plan.method, plan.preconditioner) = (last.method, last.preconditioner);
             (plan.precision, plan.ordering) = (last.precision, last.ordering);

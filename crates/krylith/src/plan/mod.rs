@@ -23,6 +23,7 @@ pub use proposal::Proposal;
 
 use crate::choice::{Layout, MatchingMode, Method, Precision};
 use crate::precond::PrecondSpec;
+use crate::sparsify::{Sparsification, Sparsify};
 use crate::transform::Ordering;
 use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Formatter};
@@ -58,6 +59,12 @@ pub struct SolvePlan {
     pub ordering: Ordering,
     /// Whether columns are permuted for a large diagonal.
     pub matching: MatchingMode,
+    /// Whether the preconditioner is made from a sparser matrix than A.
+    #[serde(default)]
+    pub sparsify: Sparsify,
+    /// What that came to; none where it is off.
+    #[serde(default)]
+    pub sparsification: Option<Sparsification>,
     /// Why this method and this preconditioner.
     pub reasons: Vec<Reason>,
     /// What speaks against a choice of the caller's, which is followed all the same.

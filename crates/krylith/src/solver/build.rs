@@ -33,6 +33,7 @@ impl Solver {
         };
         not_negative("rtol", self.rtol)?;
         not_negative("atol", self.atol)?;
+        self.sparsify.validate()?;
         self.preconditioner.validate()
     }
 }
@@ -46,6 +47,8 @@ pub(super) struct System<'a, S: SolverSpace, A> {
     pub(super) source: &'a Csr<f64>,
     /// The power of two that brings the source into range.
     pub(super) scale: f64,
+    /// Bytes that are taken already, besides A and vectors.
+    pub(super) reserved: usize,
     pub(super) method: Method,
     pub(super) plan: &'a SolvePlan,
     /// In which numbers factors are stored.
@@ -102,15 +105,18 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         let mut setup = SetupContext::new(options, space, a.domain(), own, source, (method, scale));
         setup.own = solver.own.as_ref();
         setup.findings = self.findings.clone();
+        setup.reserved = self.reserved as u64;
         agree(space, setup.require_room(kind))?;
-        if let Some((engine, summary)) = set_up_permuted(solver, &setup, layouts, kind, recorder)? {
-            return Ok((AnyEngine::Stored(engine), summary));
-        }
-        let (built, summary) = in_layouts(setup, layouts, kind, recorder)?;
-        Ok(match built {
-            Built::Placed(engine) => (AnyEngine::Stored(engine), summary),
-            Built::InOrder(m) => (AnyEngine::InOrder(InOrder::new(m)), summary),
-        })
+        let (engine, mut summary) = match set_up_permuted(solver, &setup, layouts, kind, recorder)? {
+            Some((engine, summary)) => (AnyEngine::Stored(engine), summary),
+            None => match in_layouts(setup, layouts, kind, recorder)? {
+                (Built::Placed(engine), summary) => (AnyEngine::Stored(engine), summary),
+                (Built::InOrder(m), summary) => (AnyEngine::InOrder(InOrder::new(m)), summary),
+            },
+        };
+        summary.predicted += self.reserved;
+        summary.held += self.reserved;
+        Ok((engine, summary))
     }
 }
 

@@ -9,6 +9,7 @@ use crate::plan::{Fallback, Machine, REFERENCE};
 use crate::precond::PrecondSpec;
 use crate::precond::registry::OwnRecipe;
 use crate::schedule::Schedule;
+use crate::sparsify::Sparsify;
 use crate::transform::Ordering;
 use std::any::Any;
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub struct Solver {
     pub(super) precision: Precision,
     pub(super) reorder: Ordering,
     pub(super) matching: MatchingMode,
+    pub(super) sparsify: Sparsify,
     pub(super) recover: bool,
     pub(super) max_bytes: Option<u64>,
     pub(super) max_memory: Option<u64>,
@@ -60,6 +62,7 @@ impl Default for Solver {
             precision: Precision::Auto,
             reorder: Ordering::Natural,
             matching: MatchingMode::Auto,
+            sparsify: Sparsify::Off,
             recover: true,
             max_bytes: None,
             max_memory: None,
@@ -157,6 +160,13 @@ impl Solver {
     /// Whether columns are permuted so that large entries come to the diagonal; by default where an incomplete LU needs it.
     pub fn matching(mut self, matching: MatchingMode) -> Self {
         self.matching = matching;
+        self
+    }
+
+    /// Whether the preconditioner is made from a sparser matrix than A, whose sweeps have fewer wavefronts; from A by default. The iteration
+    /// is on A in any case.
+    pub fn sparsify(mut self, sparsify: Sparsify) -> Self {
+        self.sparsify = sparsify;
         self
     }
 

@@ -16,6 +16,7 @@ use crate::precond::registry::{Construction, FillRule, Threshold};
 use crate::setup::{
     Findings, LayoutBuilder, Prospect, SetupContext, SetupRecorder, available_memory, vector_bytes,
 };
+use crate::sparsify::{Sparsification, Sparsified, Sparsify};
 use crate::transform::Ordering;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -246,6 +247,8 @@ impl Solver {
             precision: self.precision.as_asked(),
             ordering: self.reorder,
             matching: self.matching,
+            sparsify: self.sparsify,
+            sparsification: None,
             reasons: vec![Reason::from(reason)],
             warnings: Vec::new(),
             machine: self.machine.name.to_string(),
@@ -305,6 +308,7 @@ impl Solver {
         self.precision = plan.precision;
         self.reorder = plan.ordering;
         self.matching = plan.matching;
+        self.sparsify = plan.sparsify;
         self.planned = Some(plan.fallbacks.clone());
         self
     }
@@ -319,21 +323,25 @@ impl Solver {
     ) -> Result<SolvePlan, SolveError> {
         self.validate()?;
         matrix.pattern().require_square().map_err(SetupError::from)?;
-        let scale = exact_scale(space.host(), matrix)?;
+        exact_scale(space.host(), matrix)?;
         let complete = layouts.iter().any(|layout| layout.has_complete_factors());
         let (mut plan, findings) = self.plan_for(space, matrix, complete)?;
+        let sparsified = plan.sparsified(matrix);
+        let source = sparsified.as_ref().map_or(matrix, Sparsified::matrix);
+        let scale = exact_scale(space.host(), source)?;
         if plan.facts.is_none() {
             plan.facts = Some(Facts::of(space, matrix)?);
         }
         let kind = plan.preconditioner;
-        plan.predicted_entries = kind.predicted_entries(matrix.pattern());
+        plan.predicted_entries = kind.predicted_entries(source.pattern());
         if kind.is_none() {
             return Ok(plan);
         }
         let method = plan.method.limited(space.total(&layout), self.max_iterations);
         let options = self.setup_options(&plan, plan.precision);
-        let mut setup = SetupContext::new(options, space, layout, Some(matrix), matrix, (method, scale));
+        let mut setup = SetupContext::new(options, space, layout, Some(matrix), source, (method, scale));
         setup.findings = findings;
+        setup.reserved = sparsified.as_ref().map_or(0, Sparsified::bytes) as u64;
         let mut recorder = SetupRecorder::default();
         match Permutations::find(self, &setup, kind, &mut recorder)? {
             None => look(setup, layouts, &mut plan, &mut recorder)?,
@@ -343,6 +351,26 @@ impl Solver {
             }
         }
         Ok(plan)
+    }
+}
+
+impl SolvePlan {
+    /// The matrix that the preconditioner is made from, if it is not A; what was decided is kept.
+    pub(super) fn sparsified(&mut self, a: &Csr<f64>) -> Option<Sparsified> {
+        let refused = match self.sparsify {
+            Sparsify::Off => return None,
+            _ if !self.preconditioner.construct().sweeps() => {
+                Some(format!("{} is applied without sweeps", self.preconditioner))
+            }
+            _ => None,
+        };
+        if let Some(reason) = refused {
+            self.sparsification = Some(Sparsification::refused(reason));
+            return None;
+        }
+        let (found, sparsified) = self.sparsify.apply(a)?;
+        self.sparsification = Some(found);
+        (sparsified.matrix().nnz() < a.nnz()).then_some(sparsified)
     }
 }
 

@@ -16,6 +16,7 @@ use crate::plan::SolvePlan;
 use crate::report::{Recovery, Report, Seconds};
 use crate::setup::{LayoutBuilder, SetupContext, SetupRecorder, SetupSummary, agree};
 use crate::space::require_same;
+use crate::sparsify::Sparsified;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -44,6 +45,8 @@ pub struct Prepared<A: LinearOperator<S>, S: SolverSpace = DefaultSpace> {
     pub(super) pool: Pool<S, A>,
     pub(super) summary: SetupSummary,
     pub(super) plan: SolvePlan,
+    /// The matrix that the factor is made from, if that is not the one that was given.
+    sparsified: Option<Sparsified>,
     pub(super) recovery: Vec<Recovery>,
     pub(super) seconds: Seconds,
     /// What was factored, if A is the matrix that was.
@@ -95,7 +98,12 @@ impl Solver {
         let mut scale = 1.0;
         agree(&space, exact_scale(space.host(), matrix).map(|found| scale = found))?;
         let complete = a.matrix().is_some() && layouts.iter().any(|layout| layout.has_complete_factors());
-        let (plan, findings) = self.plan_for(&space, matrix, complete)?;
+        let (mut plan, findings) = self.plan_for(&space, matrix, complete)?;
+        let sparsified = plan.sparsified(matrix);
+        let source = sparsified.as_ref().map_or(matrix, Sparsified::matrix);
+        if sparsified.is_some() {
+            agree(&space, exact_scale(space.host(), source).map(|found| scale = found))?;
+        }
         let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
         let mut recorder = SetupRecorder::default();
         recorder.seconds.analyze = started.elapsed().as_secs_f64();
@@ -104,8 +112,9 @@ impl Solver {
             space: &space,
             layouts,
             a,
-            source: matrix,
+            source,
             scale,
+            reserved: sparsified.as_ref().map_or(0, Sparsified::bytes),
             method,
             plan: &plan,
             precision: plan.precision,
@@ -133,6 +142,7 @@ impl Solver {
             engine,
             summary,
             plan,
+            sparsified,
             recovery: recorder.recovery,
             seconds: recorder.seconds,
         })
@@ -172,6 +182,7 @@ impl Solver {
             engine,
             summary,
             plan,
+            sparsified: None,
             recovery: Vec::new(),
             seconds: Seconds::default(),
         })
@@ -216,8 +227,11 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         matrix: &Csr<f64>,
         recorder: &mut SetupRecorder,
     ) -> Result<f64, SetupError> {
+        let set = self.sparsified.as_mut().map_or(Ok(()), |sparsified| sparsified.set(matrix));
+        agree(&*self.space, set)?;
+        let source = self.sparsified.as_ref().map_or(matrix, Sparsified::matrix);
         let mut scale = 1.0;
-        agree(&*self.space, exact_scale(self.space.host(), matrix).map(|found| scale = found))?;
+        agree(&*self.space, exact_scale(self.space.host(), source).map(|found| scale = found))?;
         if self.factored.is_some() && scale != 1.0 && !Engine::<S, A>::is_scaled(&self.engine) {
             // Values that left the range since the preparation: everything is prepared anew, on the scaled matrix.
             let Prepared { options, space, layouts, method, layout, plan, .. } = self;
@@ -226,7 +240,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
                 &**space,
                 layout.clone(),
                 Some(matrix),
-                matrix,
+                source,
                 (*method, scale),
             );
             setup.own = options.own.as_ref();
@@ -242,7 +256,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
             }
         }
         let (engine, space) = (&mut self.engine, &*self.space);
-        let attempt = |shift| Engine::<S, A>::refactor(engine, space, matrix, shift);
+        let attempt = |shift| Engine::<S, A>::refactor(engine, space, source, shift);
         let recover = self.plan.shifts() && self.summary.kind.info().can_shift;
         recorder.factor(space, (recover, self.summary.kind), self.summary.shift, attempt)
     }

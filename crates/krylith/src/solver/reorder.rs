@@ -152,7 +152,7 @@ pub(super) fn reordered<S: SolverSpace>(
     let SetupContext { options, space, method, source, .. } = *setup;
     let extra = bytes(setup);
     let mut outer = SetupContext::new(options, space, setup.layout.clone(), setup.a, source, (method, 1.0));
-    outer.reserved = extra as u64;
+    outer.reserved = setup.reserved + extra as u64;
     outer.require_room(kind)?;
     let mut matrices = found.permute(setup, recorder)?;
     recorder.rows = Some(found.rows.old().to_vec());
@@ -214,7 +214,7 @@ impl Permutations {
         let SetupContext { options, space, method, .. } = *setup;
         let mut inner =
             SetupContext::new(options, space, setup.layout.clone(), Some(a), source, (method, 1.0));
-        inner.reserved = bytes(setup) as u64;
+        inner.reserved = setup.reserved + bytes(setup) as u64;
         inner.own = setup.own;
         inner
     }

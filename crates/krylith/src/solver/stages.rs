@@ -437,6 +437,7 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
                 a,
                 source,
                 scale,
+                reserved: 0,
                 method,
                 plan,
                 precision,

@@ -1,0 +1,190 @@
+//! Algorithm 2 of Ma, Ahmad, Cheshmi, Sundar & Hall 2025, Sparsified Preconditioned Conjugate Gradient Solver on GPUs.
+//!
+//! For t = 10, 5, 1 percent, S_t has the entries of A of least magnitude off the diagonal, and Â = A − S_t. The first t is taken with ‖Â⁻¹‖ ‖S‖ ≤ τ and at
+//! least ω percent fewer wavefronts; 1 % if ω is never reached; 10 % if not even 1 % passes the test of τ.
+//!
+//! Where the text leaves a choice, it was read so:
+//!
+//! * t percent are those of the stored entries of the lower triangle with its diagonal, rounded down. The diagonal is never dropped, (i, j) and (j, i) go
+//!   together. Ties are broken by row, then by column.
+//! * ‖Â⁻¹‖ is κ(Â) / ‖Â‖ with κ = ‖Â‖∞ / min âᵢᵢ. Line 4 has ‖Â‖₂ there; with the infinity norm throughout, as in the text, it is 1 / min âᵢᵢ, and
+//!   the indicator is ‖S‖∞ / min aᵢᵢ.
+//! * The reduction of wavefronts is relative to w_A, by equation 7. Line 10 divides by w_Â.
+//! * Wavefronts are those of the lower triangle of the matrix, also where the factor has fill.
+//! * A diagonal that is not positive fails the test.
+//!
+//! In the test of τ S_1 ⊂ S_5 ⊂ S_10, so what 1 % fails, the others do.
+
+use super::ranking::Ranking;
+use super::{Candidate, Sparsification};
+use crate::matrix::{Csr, Pattern};
+
+/// The numbers of Algorithm 2.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Paper {
+    /// τ: the indicator is at most this.
+    pub tau: f64,
+    /// ω: wavefronts are fewer by at least so many percent.
+    pub omega: f64,
+}
+
+/// t, in the order in which they are tried.
+const PERCENT: [f64; 3] = [10.0, 5.0, 1.0];
+
+impl Default for Paper {
+    fn default() -> Self {
+        Paper { tau: 1.0, omega: 10.0 }
+    }
+}
+
+impl Paper {
+    /// Decides what is dropped.
+    pub(super) fn choose(self, a: &Csr<f64>) -> (Sparsification, Vec<bool>) {
+        let mut trial = Trial::new(a, PERCENT[0]);
+        let mut candidates = Vec::new();
+        for (k, percent) in PERCENT.into_iter().enumerate() {
+            let last = k + 1 == PERCENT.len();
+            let candidate = trial.of(percent);
+            let (safe, gain) = (candidate.indicator <= self.tau, candidate.reduction(trial.wavefronts));
+            candidates.push(candidate);
+            if safe && (gain >= self.omega || last) {
+                let reason = match gain >= self.omega {
+                    true => format!("{percent} % is safe, with {gain:.1} % fewer wavefronts"),
+                    false => format!("no safe ratio has {} % fewer wavefronts", self.omega),
+                };
+                return trial.conclude(percent, candidates, reason);
+            }
+        }
+        let reason = format!("no ratio is safe: all exceed {} by the indicator", self.tau);
+        trial.conclude(PERCENT[0], candidates, reason)
+    }
+}
+
+/// Decides nothing: so many percent.
+pub(super) fn by_percent(a: &Csr<f64>, percent: f64) -> (Sparsification, Vec<bool>) {
+    let mut trial = Trial::new(a, percent);
+    let candidate = trial.of(percent);
+    trial.conclude(percent, vec![candidate], "as asked".into())
+}
+
+/// Ratios of one matrix.
+struct Trial<'a> {
+    a: &'a Csr<f64>,
+    ranking: Ranking<'a>,
+    /// The least entry of the diagonal, 0 if one is missing.
+    diagonal: f64,
+    wavefronts: usize,
+    /// Of entries that are dropped, in each row.
+    sums: Vec<f64>,
+}
+
+impl<'a> Trial<'a> {
+    fn new(a: &'a Csr<f64>, most: f64) -> Self {
+        Trial {
+            a,
+            ranking: Ranking::new(a, most),
+            diagonal: (0..a.nrows()).map(|i| a.get(i, i)).fold(f64::INFINITY, f64::min),
+            wavefronts: count_wavefronts(a.pattern(), |_| true),
+            sums: vec![0.0; a.nrows()],
+        }
+    }
+
+    fn of(&mut self, percent: f64) -> Candidate {
+        let dropped = self.ranking.dropped(percent);
+        let kept = self.ranking.kept(dropped);
+        self.sums.fill(0.0);
+        for (i, sum) in self.sums.iter_mut().enumerate() {
+            let range = self.a.pattern().row_range(i);
+            let entries = self.a.values()[range.clone()].iter().zip(&kept[range]);
+            *sum = entries.filter(|&(_, &kept)| !kept).map(|(v, _)| v.abs()).sum();
+        }
+        let norm = self.sums.iter().copied().fold(0.0, f64::max);
+        let indicator = if self.diagonal > 0.0 { norm / self.diagonal } else { f64::INFINITY };
+        Candidate {
+            percent,
+            dropped: kept.iter().filter(|&&kept| !kept).count(),
+            indicator,
+            wavefronts: count_wavefronts(self.a.pattern(), |place| kept[place]),
+        }
+    }
+
+    fn conclude(
+        self,
+        percent: f64,
+        candidates: Vec<Candidate>,
+        reason: String,
+    ) -> (Sparsification, Vec<bool>) {
+        let kept = self.ranking.kept(self.ranking.dropped(percent));
+        let taken = candidates.iter().position(|candidate| candidate.percent == percent);
+        (Sparsification { wavefronts: Some(self.wavefronts), candidates, taken, reason }, kept)
+    }
+}
+
+/// Wavefronts of the lower triangle, of the entries at places that count.
+fn count_wavefronts(pattern: &Pattern, counts: impl Fn(usize) -> bool) -> usize {
+    let mut level = vec![0u32; pattern.nrows()];
+    let mut most = 0;
+    for i in 0..pattern.nrows() {
+        let below = pattern.row_range(i).filter(|&place| counts(place));
+        let needs = below.map(|place| pattern.col_idx()[place] as usize).filter(|&j| j < i);
+        level[i] = needs.map(|j| level[j]).max().unwrap_or(0) + 1;
+        most = most.max(level[i]);
+    }
+    most as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gallery::Problem;
+    use crate::matrix::Triangle;
+    use crate::schedule::Wavefronts;
+
+    /// A chain of weights w: row i needs row i − 1.
+    fn chain(weights: &[f64]) -> Csr<f64> {
+        let n = weights.len() + 1;
+        let off = weights.iter().enumerate().flat_map(|(i, &w)| [(i, i + 1, -w), (i + 1, i, -w)]);
+        Csr::from_entries(n, n, off.chain((0..n).map(|i| (i, i, 2.0)))).unwrap()
+    }
+
+    #[test]
+    fn wavefronts_are_those_of_the_schedule() {
+        for name in ["poisson2d:9", "fem2d:12", "jump3d:6"] {
+            let a = name.parse::<Problem>().unwrap().generate().unwrap();
+            let expected = Wavefronts::new(a.pattern(), Triangle::Lower).unwrap().count();
+            assert_eq!(count_wavefronts(a.pattern(), |_| true), expected);
+        }
+    }
+
+    /// Ten rows, 19 entries in the triangle: 10 % is one pair. The weak link in the middle halves the chain, and ‖S‖∞ / min aᵢᵢ = 0.01 / 2.
+    #[test]
+    fn a_weak_link_is_dropped() {
+        let a = chain(&[1.0, 1.0, 1.0, 1.0, 0.01, 1.0, 1.0, 1.0, 1.0]);
+        let (found, kept) = Paper::default().choose(&a);
+        assert_eq!((found.wavefronts, found.taken), (Some(10), Some(0)));
+        let Candidate { percent, dropped, indicator, wavefronts } = found.candidates[0];
+        assert_eq!((percent, dropped, wavefronts), (10.0, 2, 5));
+        assert!((indicator - 0.005).abs() < 1e-15);
+        assert_eq!(kept.iter().filter(|&&kept| !kept).count(), 2);
+    }
+
+    /// Dropping (2, 1) of a chain of ones costs 1 / 2 of the diagonal: not safe for τ = 0.1. 5 % and 1 % of 19 are none, which is safe and gains nothing.
+    #[test]
+    fn what_is_not_safe_is_not_dropped_and_one_percent_is_the_end() {
+        let a = chain(&[1.0; 9]);
+        let (found, kept) = Paper { tau: 0.1, omega: 10.0 }.choose(&a);
+        assert_eq!((found.taken, found.candidates.len()), (Some(2), 3));
+        assert!(kept.iter().all(|&kept| kept) && found.reason.starts_with("no safe ratio"), "{found:?}");
+    }
+
+    /// With a diagonal that is not positive nothing is safe, and then the algorithm takes 10 %.
+    #[test]
+    fn where_nothing_is_safe_the_most_is_dropped() {
+        let mut a = chain(&[1.0; 9]);
+        let last = a.nnz() - 1;
+        a.values_mut()[last] = -2.0;
+        let (found, kept) = Paper::default().choose(&a);
+        assert_eq!(found.taken, Some(0));
+        assert!(found.reason.starts_with("no ratio is safe") && kept.iter().any(|&kept| !kept));
+    }
+}

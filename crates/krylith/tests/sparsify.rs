@@ -1,0 +1,137 @@
+//! Preconditioners made from a sparser matrix than A.
+
+use krylith::gallery::{Problem, random_vector};
+use krylith::plan::SolvePlan;
+use krylith::solver::{Layout, Precision};
+use krylith::sparsify::{Paper, Sparsify};
+use krylith::transform::Ordering;
+use krylith::{Csr, Method, SolveError, Solver};
+
+fn problem(name: &str) -> Csr<f64> {
+    name.parse::<Problem>().unwrap().generate().unwrap()
+}
+
+fn cg(kind: &str) -> Solver {
+    Solver::new().method(Method::Cg).preconditioner(kind.parse().unwrap())
+}
+
+/// The same iterates as with the sparser matrix handed over by the caller, in every storage and order.
+#[test]
+fn m_is_made_from_the_sparser_matrix_and_the_iteration_is_on_a() {
+    let a = problem("fem2d:40");
+    let b: Vec<f64> = random_vector(a.nrows());
+    let (_, sparser) = Sparsify::Percent(10.0).apply(&a).unwrap();
+    assert!(sparser.matrix().nnz() < a.nnz());
+    for kind in ["ic0", "ic(1)", "ilu0", "ict(0.01)", "bic0(1)"] {
+        for layout in [Layout::Auto, Layout::Slices, Layout::Rows] {
+            for reorder in [Ordering::Natural, Ordering::Rcm] {
+                let method = if kind.contains("ilu") { Method::BiCgStab } else { Method::Cg };
+                let solver = cg(kind).method(method).layout(layout).reorder(reorder).threads(2);
+                let report = solver.clone().sparsify(Sparsify::Percent(10.0)).solve(&a, &b).unwrap().report;
+                report.require_converged().unwrap();
+                let mut x = vec![0.0; a.nrows()];
+                let mut given = solver.prepare_with(&a, sparser.matrix()).unwrap();
+                let expected = given.solve(&a, &b, &mut x).unwrap();
+                assert_eq!(report.history, expected.history, "{kind} {layout:?} {reorder}");
+                assert_eq!(report.preconditioner_nnz, expected.preconditioner_nnz);
+                assert!(report.bytes > expected.bytes && report.predicted_bytes > expected.predicted_bytes);
+                let found = report.plan.sparsification.unwrap();
+                assert_eq!(found.chosen().unwrap().dropped, a.nnz() - sparser.matrix().nnz());
+            }
+        }
+    }
+}
+
+/// Values change, the entries that are dropped stay those of the first matrix.
+#[test]
+fn a_refactorization_follows_the_values() {
+    let mut a = problem("fem2d:30");
+    let b: Vec<f64> = random_vector(a.nrows());
+    let solver = cg("ic0").sparsify(Sparsify::paper()).threads(2);
+    let mut prepared = solver.prepare(&a).unwrap();
+    let mut x = vec![0.0; a.nrows()];
+    let first = prepared.solve(&a, &b, &mut x).unwrap();
+    a.values_mut().iter_mut().for_each(|v| *v *= 4.0);
+    assert_eq!(prepared.solve(&a, &b, &mut x), Err(SolveError::StaleFactor));
+    prepared.refactor(&a).unwrap();
+    x.fill(0.0);
+    let second = prepared.solve(&a, &b, &mut x).unwrap();
+    assert_eq!(second.history, first.history);
+    assert!(prepared.refactor(&problem("fem2d:31")).is_err());
+}
+
+#[test]
+fn the_same_bits_on_any_number_of_threads() {
+    let a = problem("thermal:30");
+    let b: Vec<f64> = random_vector(a.nrows());
+    let solve = |threads| {
+        let solver = cg("ic0").sparsify(Sparsify::paper()).threads(threads);
+        let solution = solver.solve(&a, &b).unwrap();
+        let report = solution.report;
+        (solution.x, report.history, report.plan.sparsification)
+    };
+    let one = solve(1);
+    for threads in [2, 3, 8] {
+        assert_eq!(solve(threads), one);
+    }
+}
+
+#[test]
+fn a_plan_has_the_step_and_repeats_it() {
+    let a = problem("fem2d:30");
+    let b: Vec<f64> = random_vector(a.nrows());
+    let solver = Solver::new().sparsify(Sparsify::Percent(5.0)).precision(Precision::F64);
+    let plan = solver.plan(&a).unwrap();
+    assert_eq!(plan.sparsify, Sparsify::Percent(5.0));
+    assert!(plan.sparsification.as_ref().unwrap().chosen().is_some());
+    let text = serde_json::to_string(&plan).unwrap();
+    let read: SolvePlan = serde_json::from_str(&text).unwrap();
+    assert_eq!(read.sparsification, plan.sparsification);
+    let first = solver.solve(&a, &b).unwrap();
+    let again = Solver::new().with_plan(&read).solve(&a, &b).unwrap();
+    assert_eq!((first.x, first.report.iterations), (again.x, again.report.iterations));
+    // A plan from before there was this step.
+    let mut old: serde_json::Value = serde_json::from_str(&text).unwrap();
+    old.as_object_mut().unwrap().remove("sparsify");
+    old.as_object_mut().unwrap().remove("sparsification");
+    assert_eq!(serde_json::from_value::<SolvePlan>(old).unwrap().sparsify, Sparsify::Off);
+}
+
+/// Where there are no sweeps, or nothing is small enough to be dropped, A stays as it is.
+#[test]
+fn what_cannot_be_sparsified_is_left_alone() {
+    let a = problem("poisson2d:12");
+    let b = vec![1.0; a.nrows()];
+    for (kind, sparsify) in
+        [("jacobi", Sparsify::paper()), ("fsai", Sparsify::paper()), ("ic0", Sparsify::Percent(0.0))]
+    {
+        let with = cg(kind).sparsify(sparsify).solve(&a, &b).unwrap().report;
+        let without = cg(kind).solve(&a, &b).unwrap().report;
+        assert_eq!((with.history, with.bytes), (without.history, without.bytes));
+        assert!(with.plan.sparsification.is_some());
+    }
+    assert!(cg("ic0").solve(&a, &b).unwrap().report.plan.sparsification.is_none());
+}
+
+#[test]
+fn names_are_read_back() {
+    let own = Sparsify::Paper(Paper { tau: 0.5, omega: 20.0 });
+    for (name, meant) in [
+        ("off", Sparsify::Off),
+        ("paper", Sparsify::paper()),
+        ("paper(0.5,20)", own),
+        ("5", Sparsify::Percent(5.0)),
+        ("0.5", Sparsify::Percent(0.5)),
+    ] {
+        assert_eq!(name.parse::<Sparsify>(), Ok(meant));
+        assert_eq!(meant.to_string(), name);
+    }
+    assert_eq!("2.5%".parse(), Ok(Sparsify::Percent(2.5)));
+    for wrong in ["papr", "-1", "101", "nan", "paper(1)", ""] {
+        let error = wrong.parse::<Sparsify>().unwrap_err().to_string();
+        assert!(error.contains("percentage"), "{error}");
+    }
+    let a = problem("poisson2d:4");
+    let wrong = cg("ic0").sparsify(Sparsify::Percent(f64::NAN)).solve(&a, &[1.0; 16]);
+    assert!(matches!(wrong, Err(SolveError::Option { name: "sparsify", .. })));
+}
