@@ -10,6 +10,7 @@ mod catalogue;
 mod choice;
 mod compare;
 mod fit;
+mod folder;
 mod fsai;
 mod grids;
 mod handover;
@@ -23,6 +24,7 @@ mod read;
 mod refactor;
 mod rhs;
 mod share;
+mod spcg;
 mod structured;
 mod torture;
 
@@ -68,6 +70,8 @@ enum Study {
     Ilut(ilut::Options),
     /// Preparing a solve beside refactoring it
     Refactor(refactor::Options),
+    /// Wavefront-aware sparsification on the definite matrices of a folder with a CATALOGUE.tsv
+    Spcg(spcg::Options),
     /// Solves one after the other beside solves at the same time, with one factor
     Share(share::Options),
     /// Whole solves and single operations beside PETSc, MKL, hypre and others
@@ -117,6 +121,7 @@ fn main() -> ExitCode {
         Study::Fsai(options) => fsai::run(&options),
         Study::Ilut(options) => ilut::run(&options),
         Study::Refactor(options) => refactor::run(&options),
+        Study::Spcg(options) => spcg::run(&options),
         Study::Share(options) => share::run(&options),
         Study::Compare(options) => compare::run(&options),
         Study::Incomplete(options) => incomplete::run(&options),

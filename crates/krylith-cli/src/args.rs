@@ -117,7 +117,7 @@ pub struct Solve {
     #[arg(long, value_name = "R", default_value = "natural", help_heading = DETAILS)]
     pub reorder: Ordering,
 
-    /// Make the preconditioner from a sparser matrix, whose sweeps have fewer wavefronts: off, paper, or the PERCENT of entries to drop;
+    /// Make the preconditioner from a sparser matrix, whose sweeps have fewer wavefronts: off, auto, paper, or the PERCENT of entries to drop;
     /// `krylith info --sparsify` shows what each would do
     #[arg(long, value_name = "S", default_value = "off", help_heading = DETAILS)]
     pub sparsify: Sparsify,
@@ -139,8 +139,8 @@ pub struct Solve {
     #[arg(long, value_name = "SPACE", default_value = "auto", help_heading = DETAILS)]
     pub null_space: Vec<String>,
 
-    /// Predict costs for this machine instead of the built-in one; `krylith-bench calibrate` writes such a file
-    #[arg(long, value_name = "FILE", help_heading = DETAILS)]
+    /// Predict costs for this machine: reference, many-core or device (both models), or a file that `krylith-bench calibrate` writes
+    #[arg(long, value_name = "NAME|FILE", help_heading = DETAILS)]
     pub machine: Option<PathBuf>,
 
     /// How rows are stored and taken

@@ -19,8 +19,11 @@ pub fn read(path: &Path) -> Result<SolvePlan, Failure> {
     )
 }
 
-/// The figures of a machine in a file.
+/// The machine of this name, or its figures in a file.
 pub fn read_machine(path: &Path) -> Result<Machine, Failure> {
+    if let Some(machine) = path.to_str().and_then(Machine::preset) {
+        return Ok(machine);
+    }
     read_json(
         path,
         |text| serde_json::from_str(text),

@@ -25,6 +25,9 @@ pub fn text(done: &Done, r: &Report) -> String {
     }
     line("method", format!("{} with {}, {}", r.solver, r.preconditioner, threads(&r.team)));
     line("because", because(r).into());
+    if let Some(sparsification) = &r.plan.sparsification {
+        line("sparsification", sparsification.to_string());
+    }
     let a = &done.loaded.matrix;
     let entries = if a.nnz() == 1 { "1 entry".into() } else { format!("{} entries", count(a.nnz())) };
     line("matrix", format!("{}, {}, {entries}", done.loaded.name, counted(a.nrows(), "row")));

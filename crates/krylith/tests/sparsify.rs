@@ -1,7 +1,7 @@
 //! Preconditioners made from a sparser matrix than A.
 
 use krylith::gallery::{Problem, random_vector};
-use krylith::plan::SolvePlan;
+use krylith::plan::{MANY_CORE, SolvePlan};
 use krylith::solver::{Layout, Precision};
 use krylith::sparsify::{Paper, Sparsify};
 use krylith::transform::Ordering;
@@ -30,7 +30,7 @@ fn m_is_made_from_the_sparser_matrix_and_the_iteration_is_on_a() {
                 let report = solver.clone().sparsify(Sparsify::Percent(10.0)).solve(&a, &b).unwrap().report;
                 report.require_converged().unwrap();
                 let mut x = vec![0.0; a.nrows()];
-                let mut given = solver.prepare_with(&a, sparser.matrix()).unwrap();
+                let given = solver.prepare_with(&a, sparser.matrix()).unwrap();
                 let expected = given.solve(&a, &b, &mut x).unwrap();
                 assert_eq!(report.history, expected.history, "{kind} {layout:?} {reorder}");
                 assert_eq!(report.preconditioner_nnz, expected.preconditioner_nnz);
@@ -76,6 +76,25 @@ fn the_same_bits_on_any_number_of_threads() {
     }
 }
 
+/// A circuit has long chains of weak links. Where nobody waits for wavefronts it is left alone.
+#[test]
+fn auto_follows_the_machine() {
+    let a = problem("circuit:80");
+    let b: Vec<f64> = random_vector(a.nrows());
+    let solver = cg("ic0").sparsify(Sparsify::auto());
+    let off = cg("ic0").solve(&a, &b).unwrap().report;
+    let reference = solver.clone().solve(&a, &b).unwrap().report;
+    assert_eq!(reference.history, off.history);
+    let many = solver.machine(MANY_CORE);
+    let one = many.clone().threads(1).solve(&a, &b).unwrap();
+    let found = one.report.plan.sparsification.clone().unwrap();
+    assert!(found.chosen().unwrap().wavefronts < found.wavefronts.unwrap());
+    let most = off.iterations + off.iterations / 4 + 2;
+    assert!(one.report.require_converged().unwrap().iterations <= most);
+    let two = many.threads(2).solve(&a, &b).unwrap();
+    assert_eq!((two.x, two.report.plan.sparsification), (one.x, Some(found)));
+}
+
 #[test]
 fn a_plan_has_the_step_and_repeats_it() {
     let a = problem("fem2d:30");
@@ -118,6 +137,7 @@ fn names_are_read_back() {
     let own = Sparsify::Paper(Paper { tau: 0.5, omega: 20.0 });
     for (name, meant) in [
         ("off", Sparsify::Off),
+        ("auto", Sparsify::auto()),
         ("paper", Sparsify::paper()),
         ("paper(0.5,20)", own),
         ("5", Sparsify::Percent(5.0)),

@@ -5,9 +5,9 @@
 //! than the vectors is left. Contestants take turns, the least seconds of some rounds count.
 
 use super::Options;
-use super::folder::{self, Head, digits, grouped, rate_of_triad, table};
 use super::spans::{Applications, applications};
 use crate::Failure;
+use crate::folder::{self, Head, digits, grouped, rate_of_triad, table};
 use krylith::gallery::{Problem, random_vector};
 use krylith::solver::Precision;
 use krylith::{Csr, Method, Solver};
@@ -55,8 +55,8 @@ impl Row {
 
 /// Runs the study and writes its folder.
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let head = Head::of_run(options, &options.threads)?;
-    let folder = folder::of_results(options, &head, "applications")?;
+    let head = Head::of_run(options.rounds(), &options.threads)?;
+    let folder = folder::of_results(options.output.as_deref(), &head, "fsai-applications")?;
     let mut record = Record { head, rows: Vec::new() };
     let usual: &[&str] = if options.quick { &QUICK } else { &PROBLEMS };
     let usual = usual.iter().map(|&name| name.to_owned()).collect();
@@ -130,8 +130,8 @@ fn markdown(record: &Record) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::folder::tests::head;
     use super::*;
+    use crate::folder::tests::head;
 
     fn row(layout: &str, seconds: f64) -> Row {
         Row {

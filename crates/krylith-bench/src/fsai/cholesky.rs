@@ -6,10 +6,10 @@
 //! more than 1e-10 (`f64`) or 1e-4 (`f32`) of the largest entry. Contestants take turns in every round; the least seconds count.
 
 use super::Options;
-use super::folder::{self, Head, digits, table};
 use super::potrf::{self, Number, Pool};
 use crate::Failure;
 use crate::compare::default_peers;
+use crate::folder::{self, Head, digits, table};
 use krylith::precond::fsai::phases::{Copies, LARGEST, SYSTEMS, last_row_of_inverse, last_rows_of_inverses};
 use serde::Serialize;
 use std::hint::black_box;
@@ -75,8 +75,8 @@ impl Figures {
 
 /// Runs the study and writes its folder.
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let head = Head::of_run(options, &[1])?;
-    let folder = folder::of_results(options, &head, "cholesky")?;
+    let head = Head::of_run(options.rounds(), &[1])?;
+    let folder = folder::of_results(options.output.as_deref(), &head, "fsai-cholesky")?;
     let peers = options.peers.clone().map_or_else(default_peers, Ok)?;
     let temporary = tempfile::tempdir()?;
     let work = options.work.as_deref().unwrap_or(temporary.path());
@@ -278,8 +278,8 @@ fn times(record: &Record, number: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::folder::tests::head;
     use super::*;
+    use crate::folder::tests::head;
 
     fn study() -> Study {
         let record =

@@ -5,8 +5,8 @@
 //! and by the worst. One that does not converge is given [`FAILED`] there. Jacobi and IC(0) are run for comparison, and are no settings.
 
 use super::Options;
-use super::folder::{self, Head, digits, rounds, table};
 use crate::Failure;
+use crate::folder::{self, Head, digits, rounds, table};
 use krylith::gallery::{Problem, random_vector};
 use krylith::{Csr, Method, Outcome, PrecondSpec, Solver};
 use serde::Serialize;
@@ -79,8 +79,8 @@ impl Run {
 
 /// Runs the study and writes its folder.
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let head = Head::of_run(options, &[])?;
-    let folder = folder::of_results(options, &head, "defaults")?;
+    let head = Head::of_run(options.rounds(), &[])?;
+    let folder = folder::of_results(options.output.as_deref(), &head, "fsai-defaults")?;
     let mut record = Record { head, runs: Vec::new() };
     let usual: &[&str] = if options.quick { &QUICK } else { &PROBLEMS };
     let usual = usual.iter().map(|&name| name.to_owned()).collect();
@@ -206,9 +206,9 @@ fn of_problems(runs: &[&Run]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::folder::tests::head;
     use super::super::tests::options;
     use super::*;
+    use crate::folder::tests::head;
 
     fn run_of(setting: &str, has_converged: bool, solve: f64) -> Run {
         Run {

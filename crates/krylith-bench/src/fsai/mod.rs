@@ -11,7 +11,6 @@
 mod applications;
 mod cholesky;
 mod defaults;
-mod folder;
 mod potrf;
 mod powers;
 mod spans;

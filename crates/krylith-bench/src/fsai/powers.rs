@@ -5,8 +5,8 @@
 //! one that would take more than [`MOST_BYTES`] is given up, and the entries found by then are reported.
 
 use super::Options;
-use super::folder::{self, Head, counted, digits, grouped, table};
 use crate::Failure;
+use crate::folder::{self, Head, counted, digits, grouped, table};
 use krylith::gallery::Problem;
 use krylith::matrix::Pattern;
 use krylith::precond::fsai::phases::{MOST_INDICES, Most, Rows, large_entries, powers};
@@ -62,8 +62,8 @@ struct Power {
 
 /// Runs the study and writes its folder.
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let head = Head::of_run(options, &options.threads)?;
-    let folder = folder::of_results(options, &head, "powers")?;
+    let head = Head::of_run(options.rounds(), &options.threads)?;
+    let folder = folder::of_results(options.output.as_deref(), &head, "fsai-powers")?;
     let usual = if options.quick { QUICK } else { PROBLEM };
     let problem = options.problems.first().map_or(usual, String::as_str);
     let record = measure(options, problem, head)?;
@@ -189,9 +189,9 @@ fn of_kind(record: &Record, is_whole: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::folder::tests::head;
     use super::super::tests::options;
     use super::*;
+    use crate::folder::tests::head;
 
     #[test]
     fn a_small_matrix_in_all_powers() {

@@ -11,10 +11,10 @@
 //! than [`MOST_OPERATIONS`] for its systems is left out, and the report says so. Contestants take turns in every round; the least total counts, with its phases.
 
 use super::Options;
-use super::folder::{self, Head};
 use super::spans::{self, Seconds};
 use super::tables_report::markdown;
 use crate::Failure;
+use crate::folder::{self, Head};
 use crate::rhs::Rhs;
 use krylith::gallery::Problem;
 use krylith::operator::Recipe;
@@ -264,8 +264,8 @@ impl Matrix {
 /// Runs the study and writes its folder.
 pub fn run(options: &Options) -> Result<(), Failure> {
     let cases = cases(options)?;
-    let head = Head::of_run(options, &options.threads)?;
-    let folder = folder::of_results(options, &head, "tables")?;
+    let head = Head::of_run(options.rounds(), &options.threads)?;
+    let folder = folder::of_results(options.output.as_deref(), &head, "fsai-tables")?;
     let mut record = Record { head, matrices: Vec::new() };
     for (case, problem) in cases {
         record.matrices.push(measure(options, case, &problem)?);

@@ -1,8 +1,8 @@
 //! The tables of `tables` as Markdown.
 
-use super::folder::{counted, digits, grouped, rounds, table};
 use super::spans::PHASES;
 use super::tables::{LeftOut, Matrix, Record, Solve, Way};
+use crate::folder::{counted, digits, grouped, rounds, table};
 
 /// The whole text.
 pub fn markdown(record: &Record) -> String {
@@ -219,9 +219,9 @@ fn layouts(record: &Record) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::folder::tests::head;
     use super::super::tables::tests::small;
     use super::*;
+    use crate::folder::tests::head;
 
     #[test]
     fn a_run_at_small_sizes_has_all_tables() {

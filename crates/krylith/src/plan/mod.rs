@@ -11,6 +11,7 @@ mod cost;
 mod facts;
 mod fallback;
 mod mesh;
+mod presets;
 mod proposal;
 
 pub use cost::{Applied, Machine, REFERENCE, Rates, StorageKind, Work, operations};
@@ -18,6 +19,7 @@ pub use facts::Facts;
 pub(crate) use facts::{TINY, has_constant_null_vectors};
 pub use fallback::{Failure, Fallback, Remedy};
 pub use mesh::{GridFacts, Mesh, wavefronts};
+pub use presets::{DEVICE, MANY_CORE};
 pub(crate) use proposal::Likely;
 pub use proposal::Proposal;
 

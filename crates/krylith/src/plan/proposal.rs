@@ -284,7 +284,7 @@ impl Facts {
 mod tests {
     use super::*;
     use crate::gallery::Problem;
-    use crate::plan::{REFERENCE, Rates};
+    use crate::plan::{DEVICE, REFERENCE};
 
     fn best(name: &str, method: Method) -> String {
         let a = name.parse::<Problem>().unwrap().generate().unwrap();
@@ -307,33 +307,9 @@ mod tests {
         assert_eq!(best("circuit:400", Method::Cg).split('(').next(), Some("ic"));
     }
 
-    /// Where 64 threads share the entries of a wavefront and wait 2 microseconds at its end, as a model: sweeps mostly wait.
+    /// Where a wavefront is a launch, as a model: sweeps mostly wait.
     #[test]
     fn approximate_inverses_where_sweeps_wait() {
-        let shared = |rates: &Rates| Rates {
-            product: rates.product / 64.0,
-            sweep: rates.sweep / 64.0,
-            sweep_f32: rates.sweep_f32 / 64.0,
-            copy: rates.copy / 64.0,
-            set_up: rates.set_up / 64.0,
-            wavefront: 2000.0,
-        };
-        let one = &REFERENCE;
-        let many = Machine {
-            name: "64 threads".into(),
-            threads: 64,
-            grid: shared(&one.grid),
-            slices: shared(&one.slices),
-            rows: shared(&one.rows),
-            constant_product: one.constant_product / 64.0,
-            constant_sweep: one.constant_sweep / 64.0,
-            repeated: one.repeated / 64.0,
-            vector: one.vector / 64.0,
-            inverse: one.inverse / 64.0,
-            grow: one.grow / 64.0,
-            eliminate: one.eliminate / 64.0,
-            ..REFERENCE
-        };
         for (name, method) in
             [("poisson3d:50", Method::Cg), ("fem2d:100", Method::Cg), ("convection3d:30", Method::BiCgStab)]
         {
@@ -341,7 +317,7 @@ mod tests {
             let (mut mesh, grid) = Mesh::find(&a, true);
             mesh.count_wavefronts(&a, grid.as_ref().ok());
             let facts = Facts { mesh: Some(mesh), ..Facts::of_matrix(&a) };
-            let all = Proposal::all(&many, &facts, method, (&[Precision::F64], Layout::Auto));
+            let all = Proposal::all(&DEVICE, &facts, method, (&[Precision::F64], Layout::Auto));
             assert!(all[0].preconditioner.to_string().contains("fsai"), "{name}: {}", all[0]);
             let all = Proposal::all(&REFERENCE, &facts, method, (&[Precision::F64], Layout::Auto));
             assert!(!all[0].preconditioner.to_string().contains("fsai"), "{name}: {}", all[0]);

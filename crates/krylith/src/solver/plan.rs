@@ -3,7 +3,7 @@
 use super::null_space::NullSpace;
 use super::options::Solver;
 use super::reorder::Permutations;
-use crate::choice::{Method, Precision};
+use crate::choice::{Layout, Method, Precision};
 use crate::engine::SolverSpace;
 use crate::error::{SetupError, SolveError};
 use crate::matrix::{Csr, exact_scale};
@@ -16,7 +16,7 @@ use crate::precond::registry::{Construction, FillRule, Threshold};
 use crate::setup::{
     Findings, LayoutBuilder, Prospect, SetupContext, SetupRecorder, available_memory, vector_bytes,
 };
-use crate::sparsify::{Sparsification, Sparsified, Sparsify};
+use crate::sparsify::{Setting, Sparsified, Sparsify};
 use crate::transform::Ordering;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -326,7 +326,7 @@ impl Solver {
         exact_scale(space.host(), matrix)?;
         let complete = layouts.iter().any(|layout| layout.has_complete_factors());
         let (mut plan, findings) = self.plan_for(space, matrix, complete)?;
-        let sparsified = plan.sparsified(matrix);
+        let sparsified = self.sparsified(space, &mut plan, (matrix, &findings));
         let source = sparsified.as_ref().map_or(matrix, Sparsified::matrix);
         let scale = exact_scale(space.host(), source)?;
         if plan.facts.is_none() {
@@ -354,23 +354,25 @@ impl Solver {
     }
 }
 
-impl SolvePlan {
-    /// The matrix that the preconditioner is made from, if it is not A; what was decided is kept.
-    pub(super) fn sparsified(&mut self, a: &Csr<f64>) -> Option<Sparsified> {
-        let refused = match self.sparsify {
-            Sparsify::Off => return None,
-            _ if !self.preconditioner.construct().sweeps() => {
-                Some(format!("{} is applied without sweeps", self.preconditioner))
-            }
-            _ => None,
+impl Solver {
+    /// The matrix that the preconditioner is made from, if it is not A; the plan keeps what was decided.
+    pub(super) fn sparsified<S: SolverSpace>(
+        &self,
+        space: &S,
+        plan: &mut SolvePlan,
+        (a, findings): (&Csr<f64>, &Findings),
+    ) -> Option<Sparsified> {
+        let looks = plan.sparsify == Sparsify::Auto && plan.layout == Layout::Auto && self.machine.waits();
+        let setting = Setting {
+            machine: &self.machine,
+            space: space.host(),
+            method: plan.method,
+            kind: plan.preconditioner,
+            on_grid: looks && plan.ordering == Ordering::Natural && findings.structure(a.pattern()).is_ok(),
         };
-        if let Some(reason) = refused {
-            self.sparsification = Some(Sparsification::refused(reason));
-            return None;
-        }
-        let (found, sparsified) = self.sparsify.apply(a)?;
-        self.sparsification = Some(found);
-        (sparsified.matrix().nnz() < a.nnz()).then_some(sparsified)
+        let (found, sparsified) = plan.sparsify.decide(a, &setting)?;
+        plan.sparsification = Some(found);
+        sparsified
     }
 }
 

@@ -16,7 +16,7 @@ use crate::plan::SolvePlan;
 use crate::report::{Recovery, Report, Seconds};
 use crate::setup::{LayoutBuilder, SetupContext, SetupRecorder, SetupSummary, agree};
 use crate::space::require_same;
-use crate::sparsify::Sparsified;
+use crate::sparsify::{Sparsification, Sparsified, Sparsify};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -99,28 +99,42 @@ impl Solver {
         agree(&space, exact_scale(space.host(), matrix).map(|found| scale = found))?;
         let complete = a.matrix().is_some() && layouts.iter().any(|layout| layout.has_complete_factors());
         let (mut plan, findings) = self.plan_for(&space, matrix, complete)?;
-        let sparsified = plan.sparsified(matrix);
-        let source = sparsified.as_ref().map_or(matrix, Sparsified::matrix);
-        if sparsified.is_some() {
-            agree(&space, exact_scale(space.host(), source).map(|found| scale = found))?;
-        }
+        let mut sparsified = self.sparsified(&space, &mut plan, (matrix, &findings));
         let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
         let mut recorder = SetupRecorder::default();
         recorder.seconds.analyze = started.elapsed().as_secs_f64();
-        let system = System {
-            solver: self,
-            space: &space,
-            layouts,
-            a,
-            source,
-            scale,
-            reserved: sparsified.as_ref().map_or(0, Sparsified::bytes),
-            method,
-            plan: &plan,
-            precision: plan.precision,
-            findings: &findings,
+        let set_up = |plan: &SolvePlan, sparsified: Option<&Sparsified>, recorder: &mut SetupRecorder| {
+            let (mut source, mut scale) = (matrix, scale);
+            if let Some(sparsified) = sparsified {
+                source = sparsified.matrix();
+                agree(&space, exact_scale(space.host(), source).map(|found| scale = found))?;
+            }
+            let system = System {
+                solver: self,
+                space: &space,
+                layouts,
+                a,
+                source,
+                scale,
+                reserved: sparsified.map_or(0, Sparsified::bytes),
+                method,
+                plan,
+                precision: plan.precision,
+                findings: &findings,
+            };
+            system.set_up(recorder)
         };
-        let (engine, summary) = system.set_up(&mut recorder)?;
+        let (mut engine, mut summary) = set_up(&plan, sparsified.as_ref(), &mut recorder)?;
+        let lost = |found: &&mut Sparsification| summary.shift > found.shift;
+        if plan.sparsify == Sparsify::Auto
+            && sparsified.is_some()
+            && let Some(found) = plan.sparsification.as_mut().filter(lost)
+        {
+            // A pivot that was good in A is bad without what was dropped.
+            recorder.recovery = vec![found.withdraw(summary.shift)];
+            sparsified = None;
+            (engine, summary) = set_up(&plan, None, &mut recorder)?;
+        }
         let same = a.matrix().is_some_and(|a| std::ptr::eq(a, matrix) || a == matrix);
         let known = same.then_some((matrix, plan.facts.as_ref()));
         let null_spaces = NullSpaces::find(self, &space, a, known)?;

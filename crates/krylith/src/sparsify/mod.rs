@@ -18,17 +18,21 @@
 //! Reference: Ma, Ahmad, Cheshmi, Sundar & Hall 2025, Sparsified Preconditioned Conjugate Gradient Solver on GPUs, and how its Algorithm 2 is read here in
 //! `paper`.
 
+mod auto;
+mod chains;
 mod paper;
 mod ranking;
 mod sparsified;
 
+pub(crate) use auto::Setting;
 pub use paper::Paper;
-pub use sparsified::{Compensation, Sparsified};
+pub use sparsified::Sparsified;
 
 use crate::error::SolveError;
-use crate::matrix::Csr;
+use crate::matrix::{Csr, Pattern};
 use crate::names;
 use crate::precond::registry::NameError;
+use crate::report::Recovery;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt::{Display, Formatter};
@@ -41,6 +45,8 @@ pub enum Sparsify {
     /// From A.
     #[default]
     Off,
+    /// Small entries of the factor on the longest chains, where that is predicted to be faster on the plan's machine.
+    Auto,
     /// By Algorithm 2 of the paper.
     Paper(Paper),
     /// Without so many percent of the lower triangle, the smallest ones.
@@ -48,6 +54,11 @@ pub enum Sparsify {
 }
 
 impl Sparsify {
+    /// Small entries of the factor on the longest chains.
+    pub fn auto() -> Self {
+        Sparsify::Auto
+    }
+
     /// Algorithm 2 with τ = 1 and ω = 10 %.
     pub fn paper() -> Self {
         Sparsify::Paper(Paper::default())
@@ -56,7 +67,7 @@ impl Sparsify {
     /// `Err(Option)` for a number that means nothing.
     pub(crate) fn validate(self) -> Result<(), SolveError> {
         let sound = match self {
-            Sparsify::Off => true,
+            Sparsify::Off | Sparsify::Auto => true,
             Sparsify::Paper(Paper { tau, omega }) => tau >= 0.0 && (0.0..=100.0).contains(&omega),
             Sparsify::Percent(percent) => (0.0..=100.0).contains(&percent),
         };
@@ -70,14 +81,37 @@ impl Sparsify {
         }
     }
 
-    /// Decides what to drop from a matrix, and drops it; nothing where that is off.
+    /// What is dropped where only the matrix decides, and the matrix without it; none where it is off or up to a machine.
     pub fn apply(self, a: &Csr<f64>) -> Option<(Sparsification, Sparsified)> {
         let (found, kept) = match self {
-            Sparsify::Off => return None,
+            Sparsify::Off | Sparsify::Auto => return None,
             Sparsify::Paper(paper) => paper.choose(a),
             Sparsify::Percent(percent) => paper::by_percent(a, percent),
         };
-        Some((found, Sparsified::new(a, kept, Compensation::None)))
+        Some((found, Sparsified::new(a, kept)))
+    }
+
+    /// The same, with all that a decision may depend on; no matrix if A stays as it is.
+    pub(crate) fn decide(
+        self,
+        a: &Csr<f64>,
+        setting: &Setting<'_>,
+    ) -> Option<(Sparsification, Option<Sparsified>)> {
+        match self {
+            Sparsify::Off => None,
+            _ if !setting.kind.construct().sweeps() => {
+                let reason = format!("{} is applied without sweeps", setting.kind);
+                Some((Sparsification::refused(reason), None))
+            }
+            Sparsify::Auto => {
+                let (found, kept) = auto::choose(a, setting);
+                Some((found, kept.map(|kept| Sparsified::new(a, kept))))
+            }
+            _ => {
+                let (found, sparsified) = self.apply(a)?;
+                Some((found, Some(sparsified).filter(|sparser| sparser.matrix().nnz() < a.nnz())))
+            }
+        }
     }
 }
 
@@ -93,6 +127,9 @@ pub struct Sparsification {
     pub taken: Option<usize>,
     /// Why.
     pub reason: String,
+    /// What the diagonal was shifted by for the factor of A that says what is small.
+    #[serde(default)]
+    pub shift: f64,
 }
 
 /// A matrix without some of its entries.
@@ -120,7 +157,15 @@ impl Candidate {
 impl Sparsification {
     /// A is not sparsified, for this reason.
     pub(crate) fn refused(reason: String) -> Self {
-        Sparsification { wavefronts: None, candidates: Vec::new(), taken: None, reason }
+        Sparsification { wavefronts: None, candidates: Vec::new(), taken: None, reason, shift: 0.0 }
+    }
+
+    /// A stays as it is after all: without the dropped entries the diagonal has to be shifted by more. The step for the report.
+    pub(crate) fn withdraw(&mut self, shift: f64) -> Recovery {
+        self.taken = None;
+        self.reason = format!("the diagonal would have to be shifted by {shift:.1e}, which costs iterations");
+        let failed = "sparsification: a pivot is bad without what is dropped".into();
+        Recovery { failed, row: None, value: None, action: "the preconditioner is made from A".into() }
     }
 
     /// What is taken.
@@ -145,6 +190,31 @@ impl Display for Sparsification {
     }
 }
 
+/// Wavefronts of the lower triangle, of the entries at places that count.
+fn count_wavefronts(pattern: &Pattern, counts: impl Fn(usize) -> bool) -> usize {
+    let mut level = vec![0u32; pattern.nrows()];
+    let mut most = 0;
+    for i in 0..pattern.nrows() {
+        let below = pattern.row_range(i).filter(|&place| counts(place));
+        let needs = below.map(|place| pattern.col_idx()[place] as usize).filter(|&j| j < i);
+        level[i] = needs.map(|j| level[j]).max().unwrap_or(0) + 1;
+        most = most.max(level[i]);
+    }
+    most as usize
+}
+
+/// ‖S‖∞ / min aᵢᵢ, S being what is not kept; infinite if the diagonal is not positive.
+fn indicator(a: &Csr<f64>, kept: &[bool]) -> f64 {
+    let least = (0..a.nrows()).map(|i| a.get(i, i)).fold(f64::INFINITY, f64::min);
+    let dropped = |i: usize| {
+        let range = a.pattern().row_range(i);
+        let entries = a.values()[range.clone()].iter().zip(&kept[range]);
+        entries.filter(|&(_, &kept)| !kept).map(|(v, _)| v.abs()).sum::<f64>()
+    };
+    let norm = (0..a.nrows()).map(dropped).fold(0.0, f64::max);
+    if least > 0.0 { norm / least } else { f64::INFINITY }
+}
+
 /// JSON has no infinity: it is `null`.
 mod infinite {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -162,6 +232,7 @@ impl Display for Sparsify {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         match *self {
             Sparsify::Off => f.write_str("off"),
+            Sparsify::Auto => f.write_str("auto"),
             Sparsify::Paper(paper) if paper == Paper::default() => f.write_str("paper"),
             Sparsify::Paper(Paper { tau, omega }) => write!(f, "paper({tau},{omega})"),
             Sparsify::Percent(percent) => write!(f, "{percent}"),
@@ -169,7 +240,7 @@ impl Display for Sparsify {
     }
 }
 
-/// `off`, `paper`, `paper(TAU,OMEGA)` or a percentage.
+/// `off`, `auto`, `paper`, `paper(TAU,OMEGA)` or a percentage.
 impl FromStr for Sparsify {
     type Err = NameError;
 
@@ -184,6 +255,7 @@ impl FromStr for Sparsify {
         };
         match name.as_str() {
             "off" => Ok(Sparsify::Off),
+            "auto" => Ok(Sparsify::Auto),
             "paper" => Ok(Sparsify::paper()),
             other => thresholds(other)
                 .or_else(|| number(other.trim_end_matches('%'), 100.0).map(Sparsify::Percent))
@@ -192,7 +264,7 @@ impl FromStr for Sparsify {
                     name: text.to_owned(),
                     hint: names::hint(
                         text,
-                        &["off", "paper", "paper(TAU,OMEGA)", "a percentage from 0 to 100"],
+                        &["off", "auto", "paper", "paper(TAU,OMEGA)", "a percentage from 0 to 100"],
                     ),
                 }),
         }

@@ -16,8 +16,8 @@
 //! In the test of τ S_1 ⊂ S_5 ⊂ S_10, so what 1 % fails, the others do.
 
 use super::ranking::Ranking;
-use super::{Candidate, Sparsification};
-use crate::matrix::{Csr, Pattern};
+use super::{Candidate, Sparsification, count_wavefronts, indicator};
+use crate::matrix::Csr;
 
 /// The numbers of Algorithm 2.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,7 +40,7 @@ impl Default for Paper {
 impl Paper {
     /// Decides what is dropped.
     pub(super) fn choose(self, a: &Csr<f64>) -> (Sparsification, Vec<bool>) {
-        let mut trial = Trial::new(a, PERCENT[0]);
+        let trial = Trial::new(a, PERCENT[0]);
         let mut candidates = Vec::new();
         for (k, percent) in PERCENT.into_iter().enumerate() {
             let last = k + 1 == PERCENT.len();
@@ -62,7 +62,7 @@ impl Paper {
 
 /// Decides nothing: so many percent.
 pub(super) fn by_percent(a: &Csr<f64>, percent: f64) -> (Sparsification, Vec<bool>) {
-    let mut trial = Trial::new(a, percent);
+    let trial = Trial::new(a, percent);
     let candidate = trial.of(percent);
     trial.conclude(percent, vec![candidate], "as asked".into())
 }
@@ -71,39 +71,21 @@ pub(super) fn by_percent(a: &Csr<f64>, percent: f64) -> (Sparsification, Vec<boo
 struct Trial<'a> {
     a: &'a Csr<f64>,
     ranking: Ranking<'a>,
-    /// The least entry of the diagonal, 0 if one is missing.
-    diagonal: f64,
     wavefronts: usize,
-    /// Of entries that are dropped, in each row.
-    sums: Vec<f64>,
 }
 
 impl<'a> Trial<'a> {
     fn new(a: &'a Csr<f64>, most: f64) -> Self {
-        Trial {
-            a,
-            ranking: Ranking::new(a, most),
-            diagonal: (0..a.nrows()).map(|i| a.get(i, i)).fold(f64::INFINITY, f64::min),
-            wavefronts: count_wavefronts(a.pattern(), |_| true),
-            sums: vec![0.0; a.nrows()],
-        }
+        Trial { a, ranking: Ranking::new(a, most), wavefronts: count_wavefronts(a.pattern(), |_| true) }
     }
 
-    fn of(&mut self, percent: f64) -> Candidate {
+    fn of(&self, percent: f64) -> Candidate {
         let dropped = self.ranking.dropped(percent);
         let kept = self.ranking.kept(dropped);
-        self.sums.fill(0.0);
-        for (i, sum) in self.sums.iter_mut().enumerate() {
-            let range = self.a.pattern().row_range(i);
-            let entries = self.a.values()[range.clone()].iter().zip(&kept[range]);
-            *sum = entries.filter(|&(_, &kept)| !kept).map(|(v, _)| v.abs()).sum();
-        }
-        let norm = self.sums.iter().copied().fold(0.0, f64::max);
-        let indicator = if self.diagonal > 0.0 { norm / self.diagonal } else { f64::INFINITY };
         Candidate {
             percent,
             dropped: kept.iter().filter(|&&kept| !kept).count(),
-            indicator,
+            indicator: indicator(self.a, &kept),
             wavefronts: count_wavefronts(self.a.pattern(), |place| kept[place]),
         }
     }
@@ -116,21 +98,8 @@ impl<'a> Trial<'a> {
     ) -> (Sparsification, Vec<bool>) {
         let kept = self.ranking.kept(self.ranking.dropped(percent));
         let taken = candidates.iter().position(|candidate| candidate.percent == percent);
-        (Sparsification { wavefronts: Some(self.wavefronts), candidates, taken, reason }, kept)
+        (Sparsification { wavefronts: Some(self.wavefronts), candidates, taken, reason, shift: 0.0 }, kept)
     }
-}
-
-/// Wavefronts of the lower triangle, of the entries at places that count.
-fn count_wavefronts(pattern: &Pattern, counts: impl Fn(usize) -> bool) -> usize {
-    let mut level = vec![0u32; pattern.nrows()];
-    let mut most = 0;
-    for i in 0..pattern.nrows() {
-        let below = pattern.row_range(i).filter(|&place| counts(place));
-        let needs = below.map(|place| pattern.col_idx()[place] as usize).filter(|&j| j < i);
-        level[i] = needs.map(|j| level[j]).max().unwrap_or(0) + 1;
-        most = most.max(level[i]);
-    }
-    most as usize
 }
 
 #[cfg(test)]

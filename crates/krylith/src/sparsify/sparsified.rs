@@ -5,26 +5,12 @@ use crate::matrix::{Csr, Pattern};
 use crate::precond::require_pattern;
 use std::sync::Arc;
 
-/// What becomes of the entries that are dropped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Compensation {
-    /// Nothing: Â = A − S.
-    #[default]
-    None,
-    /// They are added to the diagonal of their row: Â has the sums of rows of A.
-    RowSums,
-}
-
 /// Â, and where in A its entries are, so that it can follow the values of A.
 #[derive(Debug, Clone)]
 pub struct Sparsified {
     source: Arc<Pattern>,
     /// For every entry of A, whether Â has it.
     kept: Vec<bool>,
-    /// The place of the diagonal entry of each row of Â; only where it is needed.
-    diagonal: Vec<usize>,
-    compensation: Compensation,
     matrix: Csr<f64>,
 }
 
@@ -34,19 +20,15 @@ impl Sparsified {
     /// # Panics
     ///
     /// If there are not as many marks as entries.
-    pub fn new(a: &Csr<f64>, kept: Vec<bool>, compensation: Compensation) -> Self {
+    pub fn new(a: &Csr<f64>, kept: Vec<bool>) -> Self {
         assert_eq!(kept.len(), a.nnz(), "a mark for each entry");
         let (n, source) = (a.nrows(), a.pattern());
         let count = kept.iter().filter(|&&kept| kept).count();
         let (mut row_ptr, mut col_idx) = (Vec::with_capacity(n + 1), Vec::with_capacity(count));
-        let mut diagonal = Vec::new();
         row_ptr.push(0);
         for i in 0..n {
             for (&j, &kept) in source.row(i).iter().zip(&kept[source.row_range(i)]) {
                 if kept {
-                    if compensation == Compensation::RowSums && j as usize == i {
-                        diagonal.push(col_idx.len());
-                    }
                     col_idx.push(j);
                 }
             }
@@ -54,7 +36,7 @@ impl Sparsified {
         }
         let pattern = Arc::new(Pattern::trusted(n, a.ncols(), row_ptr, col_idx));
         let matrix = Csr::trusted(pattern, vec![0.0; count]);
-        let mut sparsified = Sparsified { source: Arc::clone(source), kept, diagonal, compensation, matrix };
+        let mut sparsified = Sparsified { source: Arc::clone(source), kept, matrix };
         sparsified.fill(a);
         sparsified
     }
@@ -62,11 +44,6 @@ impl Sparsified {
     /// Â.
     pub fn matrix(&self) -> &Csr<f64> {
         &self.matrix
-    }
-
-    /// What became of the dropped entries.
-    pub fn compensation(&self) -> Compensation {
-        self.compensation
     }
 
     /// Takes over the values of a matrix of the same pattern, without the entries that were dropped from the first; allocates nothing.
@@ -78,7 +55,7 @@ impl Sparsified {
 
     /// Bytes of Â and of the marks.
     pub fn bytes(&self) -> usize {
-        self.matrix.bytes() + self.kept.len() + size_of::<usize>() * self.diagonal.len()
+        self.matrix.bytes() + self.kept.len()
     }
 
     fn fill(&mut self, a: &Csr<f64>) {
@@ -88,14 +65,6 @@ impl Sparsified {
                 *own = v;
             }
         }
-        if self.compensation == Compensation::RowSums {
-            let values = self.matrix.values_mut();
-            for (i, &place) in self.diagonal.iter().enumerate() {
-                let range = self.source.row_range(i);
-                let entries = a.values()[range.clone()].iter().zip(&self.kept[range]);
-                values[place] += entries.filter(|&(_, &kept)| !kept).map(|(v, _)| v).sum::<f64>();
-            }
-        }
     }
 }
 
@@ -103,27 +72,21 @@ impl Sparsified {
 mod tests {
     use super::*;
 
-    /// [ 4 -1 -2 ]        [ 4  0 -2 ]      [ 3  0 -2 ]
-    /// [-1  5  0 ]  ->    [ 0  5  0 ]  or  [ 0  4  0 ]
-    /// [-2  0  6 ]        [-2  0  6 ]      [-2  0  6 ]
+    /// [ 4 -1 -2 ]        [ 4  0 -2 ]
+    /// [-1  5  0 ]  ->    [ 0  5  0 ]
+    /// [-2  0  6 ]        [-2  0  6 ]
     #[test]
-    fn entries_are_left_out_or_added_to_the_diagonal() {
+    fn entries_are_left_out() {
         let entries =
             [(0, 0, 4.0), (0, 1, -1.0), (0, 2, -2.0), (1, 0, -1.0), (1, 1, 5.0), (2, 0, -2.0), (2, 2, 6.0)];
         let a = Csr::from_entries(3, 3, entries).unwrap();
-        let kept = vec![true, false, true, false, true, true, true];
-        for (compensation, diagonal) in
-            [(Compensation::None, [4.0, 5.0, 6.0]), (Compensation::RowSums, [3.0, 4.0, 6.0])]
-        {
-            let mut s = Sparsified::new(&a, kept.clone(), compensation);
-            let [x, y, z] = diagonal;
-            let expected = [(0, 0, x), (0, 2, -2.0), (1, 1, y), (2, 0, -2.0), (2, 2, z)];
-            assert_eq!(*s.matrix(), Csr::from_entries(3, 3, expected).unwrap());
-            let mut twice = a.clone();
-            twice.values_mut().iter_mut().for_each(|v| *v *= 2.0);
-            s.set(&twice).unwrap();
-            assert_eq!(s.matrix().diagonal().unwrap(), diagonal.map(|v| 2.0 * v));
-            assert_eq!(s.set(&Csr::identity(3).unwrap()), Err(SetupError::PatternChanged));
-        }
+        let mut s = Sparsified::new(&a, vec![true, false, true, false, true, true, true]);
+        let expected = [(0, 0, 4.0), (0, 2, -2.0), (1, 1, 5.0), (2, 0, -2.0), (2, 2, 6.0)];
+        assert_eq!(*s.matrix(), Csr::from_entries(3, 3, expected).unwrap());
+        let mut twice = a.clone();
+        twice.values_mut().iter_mut().for_each(|v| *v *= 2.0);
+        s.set(&twice).unwrap();
+        assert_eq!(s.matrix().diagonal().unwrap(), [8.0, 10.0, 12.0]);
+        assert_eq!(s.set(&Csr::identity(3).unwrap()), Err(SetupError::PatternChanged));
     }
 }

@@ -1,6 +1,5 @@
-//! What the folders of these studies have in common: machine, command and the memory's rate at the head, a text and the figures.
+//! What the folders of studies have in common: machine, command and the memory's rate at the head, a text and the figures.
 
-use super::Options;
 use crate::Failure;
 use crate::compare::{limited, machine, outcome};
 use serde::Serialize;
@@ -30,12 +29,12 @@ pub struct Triad {
 
 impl Head {
     /// Of this machine, with the triad on these numbers of threads.
-    pub fn of_run(options: &Options, threads: &[usize]) -> Result<Head, Failure> {
+    pub fn of_run(rounds: usize, threads: &[usize]) -> Result<Head, Failure> {
         let mut head = Head {
             date: machine::date(),
             command: machine::command(),
             machine: machine::describe(),
-            rounds: options.rounds(),
+            rounds,
             triads: Vec::new(),
         };
         for &threads in threads {
@@ -74,10 +73,10 @@ pub fn rounds(rounds: usize) -> String {
 }
 
 /// Where the results of a study go; it is made.
-pub fn of_results(options: &Options, head: &Head, study: &str) -> Result<PathBuf, Failure> {
-    let folder = match &options.output {
-        Some(folder) => folder.clone(),
-        None => Path::new("benchmarks/runs").join(format!("{}-fsai-{study}", head.date)),
+pub fn of_results(output: Option<&Path>, head: &Head, study: &str) -> Result<PathBuf, Failure> {
+    let folder = match output {
+        Some(folder) => folder.to_owned(),
+        None => Path::new("benchmarks/runs").join(format!("{}-{study}", head.date)),
     };
     std::fs::create_dir_all(&folder)?;
     Ok(folder)
