@@ -251,9 +251,12 @@ impl Report {
     /// ```
     pub fn replay(&self) -> SolvePlan {
         let mut plan = self.plan.clone();
-        if self.rungs.len() > 1 {
-            // What follows a failure is made from A.
-            plan.sparsify = Sparsify::Off;
+        if let (Some(first), Some(last)) = (self.rungs.first(), self.rungs.last()) {
+            let factor = |rung: &Rung| (rung.preconditioner, rung.precision, rung.ordering);
+            if factor(first) != factor(last) {
+                // Another factor than the planned one is made from A.
+                plan.sparsify = Sparsify::Off;
+            }
         }
         if let Some(last) = self.rungs.last() {
             (plan.method, plan.preconditioner) = (last.method, last.preconditioner);

@@ -91,8 +91,16 @@ fn auto_follows_the_machine() {
     assert!(found.chosen().unwrap().wavefronts < found.wavefronts.unwrap());
     let most = off.iterations + off.iterations / 4 + 2;
     assert!(one.report.require_converged().unwrap().iterations <= most);
-    let two = many.threads(2).solve(&a, &b).unwrap();
-    assert_eq!((two.x, two.report.plan.sparsification), (one.x, Some(found)));
+    let two = many.clone().threads(2).solve(&a, &b).unwrap();
+    assert_eq!((&two.x, two.report.plan.sparsification.clone()), (&one.x, Some(found)));
+    // Repeated without the machine that it was decided for.
+    let again = Solver::new().with_plan(&two.report.replay()).solve(&a, &b).unwrap();
+    assert_eq!(again.x, two.x);
+    // Chains are those of the order as given, and of a factor without fill.
+    for other in [many.clone().reorder(Ordering::Rcm), many.preconditioner("ic(1)".parse().unwrap())] {
+        let report = other.solve(&a, &b).unwrap().report;
+        assert!(report.plan.sparsification.unwrap().chosen().is_none());
+    }
 }
 
 #[test]
@@ -139,6 +147,7 @@ fn names_are_read_back() {
         ("off", Sparsify::Off),
         ("auto", Sparsify::auto()),
         ("paper", Sparsify::paper()),
+        ("chains(0.01)", Sparsify::Chains(0.01)),
         ("paper(0.5,20)", own),
         ("5", Sparsify::Percent(5.0)),
         ("0.5", Sparsify::Percent(0.5)),

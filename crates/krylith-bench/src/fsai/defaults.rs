@@ -1,6 +1,6 @@
 //! Settings of approximate inverses beside each other: what the defaults were chosen by.
 //!
-//! CG, random right-hand sides, a residual of 1e-7 of its beginning, from x₀ = 0. Every setting is run on every problem, one after the other in each round; the least seconds of
+//! CG, random right-hand sides, a residual of 1e-8 of its beginning, from x₀ = 0. Every setting is run on every problem, one after the other in each round; the least seconds of
 //! set-up and of solve count. A setting is judged by its total over that of the best setting on the same problem: by the geometric mean over all problems,
 //! and by the worst. One that does not converge is given [`FAILED`] there. Jacobi and IC(0) are run for comparison, and are no settings.
 

@@ -41,6 +41,7 @@ impl Picture for Scatter {
             let mut chart = ChartBuilder::on(place)
                 .caption(name, ("sans-serif", 18))
                 .margin(12)
+                .margin_right(28)
                 .x_label_area_size(44)
                 .y_label_area_size(52)
                 .build_cartesian_2d(0.0..100.0, (0.5..top).log_scale())?;
@@ -48,6 +49,7 @@ impl Picture for Scatter {
                 .configure_mesh()
                 .light_line_style(WHITE)
                 .bold_line_style(GRID)
+                .x_labels(6)
                 .x_desc("wavefronts saved, %")
                 .y_desc("speedup per iteration")
                 .draw()?;

@@ -3,6 +3,7 @@
 use super::null_space::NullSpace;
 use super::options::Solver;
 use super::reorder::Permutations;
+use crate::block::full_block;
 use crate::choice::{Layout, Method, Precision};
 use crate::engine::SolverSpace;
 use crate::error::{SetupError, SolveError};
@@ -308,7 +309,11 @@ impl Solver {
         self.precision = plan.precision;
         self.reorder = plan.ordering;
         self.matching = plan.matching;
-        self.sparsify = plan.sparsify;
+        self.sparsify = match (plan.sparsify, &plan.sparsification) {
+            // What was decided for the machine of the plan is not decided again for another.
+            (Sparsify::Auto, Some(found)) => found.taken.map_or(Sparsify::Off, |_| Sparsify::chains()),
+            (asked, _) => asked,
+        };
         self.planned = Some(plan.fallbacks.clone());
         self
     }
@@ -368,6 +373,8 @@ impl Solver {
             space: space.host(),
             method: plan.method,
             kind: plan.preconditioner,
+            reordered: plan.ordering != Ordering::Natural,
+            in_blocks: plan.layout != Layout::Rows && full_block(a.pattern()).is_some(),
             on_grid: looks && plan.ordering == Ordering::Natural && findings.structure(a.pattern()).is_ok(),
         };
         let (found, sparsified) = plan.sparsify.decide(a, &setting)?;

@@ -104,9 +104,10 @@ impl Solver {
         let mut recorder = SetupRecorder::default();
         recorder.seconds.analyze = started.elapsed().as_secs_f64();
         let set_up = |plan: &SolvePlan, sparsified: Option<&Sparsified>, recorder: &mut SetupRecorder| {
-            let (mut source, mut scale) = (matrix, scale);
-            if let Some(sparsified) = sparsified {
-                source = sparsified.matrix();
+            let source = sparsified.map_or(matrix, Sparsified::matrix);
+            let mut scale = scale;
+            // Some processes may have dropped nothing.
+            if plan.sparsify != Sparsify::Off {
                 agree(&space, exact_scale(space.host(), source).map(|found| scale = found))?;
             }
             let system = System {
@@ -124,17 +125,23 @@ impl Solver {
             };
             system.set_up(recorder)
         };
-        let (mut engine, mut summary) = set_up(&plan, sparsified.as_ref(), &mut recorder)?;
-        let lost = |found: &&mut Sparsification| summary.shift > found.shift;
-        if plan.sparsify == Sparsify::Auto
-            && sparsified.is_some()
-            && let Some(found) = plan.sparsification.as_mut().filter(lost)
-        {
-            // A pivot that was good in A is bad without what was dropped.
-            recorder.recovery = vec![found.withdraw(summary.shift)];
-            sparsified = None;
-            (engine, summary) = set_up(&plan, None, &mut recorder)?;
+        let mut built = set_up(&plan, sparsified.as_ref(), &mut recorder);
+        if plan.sparsify == Sparsify::Auto {
+            // A pivot that was good in A may be bad without what was dropped.
+            let known = plan.sparsification.as_ref().map_or(0.0, |found| found.shift);
+            let lost = sparsified.is_some()
+                && match &built {
+                    Ok((_, summary)) => summary.shift > known || summary.kind != plan.preconditioner,
+                    Err(error) => matches!(error, SolveError::Setup(_)),
+                };
+            if space.first(lost.then_some((0, 0.0)))?.is_some() {
+                recorder.recovery = plan.sparsification.iter_mut().map(Sparsification::withdraw).collect();
+                sparsified = None;
+                drop(built);
+                built = set_up(&plan, None, &mut recorder);
+            }
         }
+        let (engine, summary) = built?;
         let same = a.matrix().is_some_and(|a| std::ptr::eq(a, matrix) || a == matrix);
         let known = same.then_some((matrix, plan.facts.as_ref()));
         let null_spaces = NullSpaces::find(self, &space, a, known)?;
@@ -241,11 +248,14 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         matrix: &Csr<f64>,
         recorder: &mut SetupRecorder,
     ) -> Result<f64, SetupError> {
-        let set = self.sparsified.as_mut().map_or(Ok(()), |sparsified| sparsified.set(matrix));
-        agree(&*self.space, set)?;
-        let source = self.sparsified.as_ref().map_or(matrix, Sparsified::matrix);
         let mut scale = 1.0;
-        agree(&*self.space, exact_scale(self.space.host(), source).map(|found| scale = found))?;
+        agree(&*self.space, exact_scale(self.space.host(), matrix).map(|found| scale = found))?;
+        if self.plan.sparsify != Sparsify::Off {
+            let set = self.sparsified.as_mut().map_or(Ok(()), |sparsified| sparsified.set(matrix));
+            agree(&*self.space, set)?;
+        }
+        let source = self.sparsified.as_ref().map_or(matrix, Sparsified::matrix);
+        let reserved = self.sparsified.as_ref().map_or(0, Sparsified::bytes);
         if self.factored.is_some() && scale != 1.0 && !Engine::<S, A>::is_scaled(&self.engine) {
             // Values that left the range since the preparation: everything is prepared anew, on the scaled matrix.
             let Prepared { options, space, layouts, method, layout, plan, .. } = self;
@@ -258,12 +268,15 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
                 (*method, scale),
             );
             setup.own = options.own.as_ref();
+            setup.reserved = reserved as u64;
             let built = set_up_permuted(options, &setup, layouts, self.summary.kind, recorder);
             let built = built.map_err(|error| match error {
                 SolveError::Setup(error) => error,
                 other => BackendError::Failed { what: other.to_string() }.into(),
             })?;
-            if let Some((engine, summary)) = built {
+            if let Some((engine, mut summary)) = built {
+                summary.predicted += reserved;
+                summary.held += reserved;
                 (self.engine, self.summary) = (AnyEngine::Stored(engine), summary);
                 self.pool.clear();
                 return Ok(self.summary.shift);

@@ -351,6 +351,10 @@ fn patience<'p, S: SolverSpace, A: LinearOperator<S>>(
 /// What an iteration does.
 fn work(method: Method, (matrix, plan): (&Csr<f64>, &SolvePlan), summary: &SetupSummary) -> Work {
     let wavefronts = plan.facts.as_ref().map_or(0.0, |facts| facts.wavefronts(summary.kind.level()));
+    // Of the planned factor, where it is made from a sparser matrix.
+    let sparser = plan.sparsification.as_ref().filter(|_| summary.kind == plan.preconditioner);
+    let left = sparser.and_then(|found| Some(found.chosen()?.wavefronts as f64 / found.wavefronts? as f64));
+    let wavefronts = wavefronts * left.unwrap_or(1.0);
     let Storing { kind, narrow, without_product, constant, constant_factor } = summary.storing;
     let twice = if summary.kind.info().symmetric { 2.0 } else { 1.0 };
     Work {

@@ -14,12 +14,13 @@ use crate::choice::{Method, Precision};
 use crate::matrix::Csr;
 use crate::operator::{Preconditioner, Recipe};
 use crate::plan::{Applied, Machine, StorageKind, Work};
+use crate::precond::registry::Construction;
 use crate::precond::{Incomplete, PrecondSpec};
 use crate::space::Threads;
 
 /// On some 25 matrices of the catalogue and the gallery, dropping up to 0.02 took 1.004 times the iterations in the geometric mean and 1.17 at most, 0.03 took 1.015 and
 /// 1.17, 0.05 took 1.035 and 1.48, 0.1 took 1.17 and 2.9.
-const THETA: f64 = 0.03;
+pub(super) const THETA: f64 = 0.03;
 /// What iterations are predicted to grow by.
 const MORE_ITERATIONS: f64 = 1.02;
 /// The predicted time without over that with it, at least.
@@ -37,6 +38,10 @@ pub(crate) struct Setting<'a> {
     pub space: &'a Threads<f64>,
     pub method: Method,
     pub kind: PrecondSpec,
+    /// The factor is that of other rows than the first ones first.
+    pub reordered: bool,
+    /// A consists of dense blocks, and is swept by them.
+    pub in_blocks: bool,
     /// A is stored without indices.
     pub on_grid: bool,
 }
@@ -51,8 +56,15 @@ pub(crate) fn choose(a: &Csr<f64>, setting: &Setting<'_>) -> (Sparsification, Op
     if a.nnz() < LEAST_ENTRIES {
         return refused("the matrix is small".into());
     }
-    if setting.on_grid {
-        return refused("the matrix is that of a grid, and stored as one".into());
+    let by_blocks = setting.in_blocks || matches!(setting.kind.construct(), Construction::Blocks(..));
+    let why_not = [
+        (setting.on_grid, "the matrix is that of a grid, and stored as one"),
+        (setting.reordered, "chains are known for the order as given only"),
+        (by_blocks, "rows of a dense block are swept together"),
+        (setting.kind.level() > 0, "fill has other chains than A"),
+    ];
+    if let Some((_, reason)) = why_not.into_iter().find(|(holds, _)| *holds) {
+        return refused(reason.into());
     }
     let before = count_wavefronts(a.pattern(), |_| true);
     let off = iteration(a, setting, (a.nnz(), before));
@@ -61,19 +73,13 @@ pub(crate) fn choose(a: &Csr<f64>, setting: &Setting<'_>) -> (Sparsification, Op
         return refused(format!("{before} wavefronts are too few to gain by"));
     }
     let Some((sizes, shift)) = sizes_in_factor(a, setting) else {
-        return refused("there is no incomplete factor to see what is small".into());
+        return refused(NO_FACTOR.into());
     };
-    let Cut { kept, dropped, wavefronts } = cut(a.pattern(), &sizes, THETA);
-    let with = iteration(a, setting, (a.nnz() - dropped, wavefronts));
+    let (candidate, kept) = candidate(a, &sizes, THETA);
+    let with = iteration(a, setting, (a.nnz() - candidate.dropped, candidate.wavefronts));
     let gain = off / (with * MORE_ITERATIONS);
     let cost = machine.set_up(StorageKind::Rows, (a.nrows(), a.nnz()), a.nnz() as f64, 1.0);
     let pays = cost <= ITERATIONS * (off - with * MORE_ITERATIONS);
-    let candidate = Candidate {
-        percent: 100.0 * dropped as f64 / (a.nnz() + a.nrows()).max(1) as f64,
-        dropped,
-        indicator: indicator(a, &kept),
-        wavefronts,
-    };
     let predicted = format!("an iteration is predicted to be {gain:.2} times as fast on `{}`", machine.name);
     let taken = gain >= LEAST_GAIN && pays;
     let reason = match (taken, pays) {
@@ -91,6 +97,35 @@ pub(crate) fn choose(a: &Csr<f64>, setting: &Setting<'_>) -> (Sparsification, Op
         shift,
     };
     (found, taken.then_some(kept))
+}
+
+/// Drops by sizes in the factor up to this, whatever is gained; no marks if there is no factor.
+pub(crate) fn by_factor(
+    a: &Csr<f64>,
+    setting: &Setting<'_>,
+    theta: f64,
+) -> (Sparsification, Option<Vec<bool>>) {
+    let Some((sizes, shift)) = sizes_in_factor(a, setting) else {
+        return (Sparsification::refused(NO_FACTOR.into()), None);
+    };
+    let before = count_wavefronts(a.pattern(), |_| true);
+    let (candidate, kept) = candidate(a, &sizes, theta);
+    let found = Sparsification {
+        wavefronts: Some(before),
+        candidates: vec![candidate],
+        taken: Some(0),
+        reason: "as asked".into(),
+        shift,
+    };
+    (found, Some(kept))
+}
+
+const NO_FACTOR: &str = "there is no incomplete factor to see what is small";
+
+fn candidate(a: &Csr<f64>, sizes: &[f64], theta: f64) -> (Candidate, Vec<bool>) {
+    let Cut { kept, dropped, wavefronts } = cut(a.pattern(), sizes, theta);
+    let percent = 100.0 * dropped as f64 / (a.nnz() + a.nrows()).max(1) as f64;
+    (Candidate { percent, dropped, indicator: indicator(a, &kept), wavefronts }, kept)
 }
 
 /// Nanoseconds of an iteration with a factor of so many entries, both triangles counted, and wavefronts.
@@ -126,7 +161,9 @@ fn sizes_in_factor(a: &Csr<f64>, setting: &Setting<'_>) -> Option<(Vec<f64>, f64
         for (&j, &l) in columns.iter().zip(values) {
             let u = upper.get(j as usize, i);
             let place = a.pattern().find(i, j as usize)?;
-            sizes[place] = l.abs().max(u.abs()) * scale / inverse[j as usize].abs().sqrt();
+            let size = l.abs().max(u.abs()) * scale / inverse[j as usize].abs().sqrt();
+            // 0 / 0 on a diagonal that is zero: nothing is known, and nothing dropped.
+            sizes[place] = if size.is_nan() { f64::INFINITY } else { size };
         }
     }
     Some((sizes, shift))
@@ -142,7 +179,18 @@ mod tests {
         let a = name.parse::<Problem>().unwrap().generate().unwrap();
         let kind = PrecondSpec::ic(0);
         let space = Threads::new(threads);
-        choose(&a, &Setting { machine, space: &space, method: Method::Cg, kind, on_grid: false })
+        choose(
+            &a,
+            &Setting {
+                machine,
+                space: &space,
+                method: Method::Cg,
+                kind,
+                reordered: false,
+                in_blocks: false,
+                on_grid: false,
+            },
+        )
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub enum Sparsify {
     Off,
     /// Small entries of the factor on the longest chains, where that is predicted to be faster on the plan's machine.
     Auto,
+    /// Entries of the factor up to this size on the longest chains, whatever that gains: what `Auto` takes if it takes something.
+    Chains(f64),
     /// By Algorithm 2 of the paper.
     Paper(Paper),
     /// Without so many percent of the lower triangle, the smallest ones.
@@ -59,6 +61,11 @@ impl Sparsify {
         Sparsify::Auto
     }
 
+    /// What [`auto`](Self::auto) drops where it does.
+    pub fn chains() -> Self {
+        Sparsify::Chains(auto::THETA)
+    }
+
     /// Algorithm 2 with τ = 1 and ω = 10 %.
     pub fn paper() -> Self {
         Sparsify::Paper(Paper::default())
@@ -68,7 +75,10 @@ impl Sparsify {
     pub(crate) fn validate(self) -> Result<(), SolveError> {
         let sound = match self {
             Sparsify::Off | Sparsify::Auto => true,
-            Sparsify::Paper(Paper { tau, omega }) => tau >= 0.0 && (0.0..=100.0).contains(&omega),
+            Sparsify::Chains(theta) => (0.0..=1.0).contains(&theta),
+            Sparsify::Paper(Paper { tau, omega }) => {
+                (0.0..=f64::MAX).contains(&tau) && (0.0..=100.0).contains(&omega)
+            }
             Sparsify::Percent(percent) => (0.0..=100.0).contains(&percent),
         };
         match sound {
@@ -81,10 +91,11 @@ impl Sparsify {
         }
     }
 
-    /// What is dropped where only the matrix decides, and the matrix without it; none where it is off or up to a machine.
+    /// What is dropped where only the entries of A decide, and the matrix without it; none where it is off, up to a machine or a factor, or A is not square.
     pub fn apply(self, a: &Csr<f64>) -> Option<(Sparsification, Sparsified)> {
         let (found, kept) = match self {
-            Sparsify::Off | Sparsify::Auto => return None,
+            _ if a.nrows() != a.ncols() => return None,
+            Sparsify::Off | Sparsify::Auto | Sparsify::Chains(_) => return None,
             Sparsify::Paper(paper) => paper.choose(a),
             Sparsify::Percent(percent) => paper::by_percent(a, percent),
         };
@@ -107,12 +118,27 @@ impl Sparsify {
                 let (found, kept) = auto::choose(a, setting);
                 Some((found, kept.map(|kept| Sparsified::new(a, kept))))
             }
+            Sparsify::Chains(theta) => {
+                let (found, kept) = auto::by_factor(a, setting, theta);
+                Some(unless_nothing(a, found, kept.map(|kept| Sparsified::new(a, kept))))
+            }
             _ => {
                 let (found, sparsified) = self.apply(a)?;
-                Some((found, Some(sparsified).filter(|sparser| sparser.matrix().nnz() < a.nnz())))
+                Some(unless_nothing(a, found, Some(sparsified)))
             }
         }
     }
+}
+
+/// No copy of A where nothing is dropped.
+fn unless_nothing(
+    a: &Csr<f64>,
+    mut found: Sparsification,
+    sparsified: Option<Sparsified>,
+) -> (Sparsification, Option<Sparsified>) {
+    let sparsified = sparsified.filter(|sparser| sparser.matrix().nnz() < a.nnz());
+    found.taken = found.taken.filter(|_| sparsified.is_some());
+    (found, sparsified)
 }
 
 /// What was decided, and by which figures.
@@ -160,10 +186,10 @@ impl Sparsification {
         Sparsification { wavefronts: None, candidates: Vec::new(), taken: None, reason, shift: 0.0 }
     }
 
-    /// A stays as it is after all: without the dropped entries the diagonal has to be shifted by more. The step for the report.
-    pub(crate) fn withdraw(&mut self, shift: f64) -> Recovery {
+    /// A stays as it is after all: without the dropped entries a pivot is bad. The step for the report.
+    pub(crate) fn withdraw(&mut self) -> Recovery {
         self.taken = None;
-        self.reason = format!("the diagonal would have to be shifted by {shift:.1e}, which costs iterations");
+        self.reason = "a pivot is bad without what would be dropped".into();
         let failed = "sparsification: a pivot is bad without what is dropped".into();
         Recovery { failed, row: None, value: None, action: "the preconditioner is made from A".into() }
     }
@@ -233,6 +259,7 @@ impl Display for Sparsify {
         match *self {
             Sparsify::Off => f.write_str("off"),
             Sparsify::Auto => f.write_str("auto"),
+            Sparsify::Chains(theta) => write!(f, "chains({theta})"),
             Sparsify::Paper(paper) if paper == Paper::default() => f.write_str("paper"),
             Sparsify::Paper(Paper { tau, omega }) => write!(f, "paper({tau},{omega})"),
             Sparsify::Percent(percent) => write!(f, "{percent}"),
@@ -240,7 +267,7 @@ impl Display for Sparsify {
     }
 }
 
-/// `off`, `auto`, `paper`, `paper(TAU,OMEGA)` or a percentage.
+/// `off`, `auto`, `chains(THETA)`, `paper`, `paper(TAU,OMEGA)` or a percentage.
 impl FromStr for Sparsify {
     type Err = NameError;
 
@@ -253,18 +280,31 @@ impl FromStr for Sparsify {
             let (tau, omega) = text.strip_prefix("paper(")?.strip_suffix(')')?.split_once(',')?;
             Some(Sparsify::Paper(Paper { tau: number(tau, f64::MAX)?, omega: number(omega, 100.0)? }))
         };
+        let chains = |text: &str| {
+            let theta = number(text.strip_prefix("chains(")?.strip_suffix(')')?, 1.0)?;
+            Some(Sparsify::Chains(theta))
+        };
         match name.as_str() {
+            "chains" => Ok(Sparsify::chains()),
             "off" => Ok(Sparsify::Off),
             "auto" => Ok(Sparsify::Auto),
             "paper" => Ok(Sparsify::paper()),
             other => thresholds(other)
+                .or_else(|| chains(other))
                 .or_else(|| number(other.trim_end_matches('%'), 100.0).map(Sparsify::Percent))
                 .ok_or_else(|| NameError::Unknown {
                     what: "sparsification",
                     name: text.to_owned(),
                     hint: names::hint(
                         text,
-                        &["off", "auto", "paper", "paper(TAU,OMEGA)", "a percentage from 0 to 100"],
+                        &[
+                            "off",
+                            "auto",
+                            "chains(THETA)",
+                            "paper",
+                            "paper(TAU,OMEGA)",
+                            "a percentage from 0 to 100",
+                        ],
                     ),
                 }),
         }

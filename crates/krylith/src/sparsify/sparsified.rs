@@ -15,7 +15,7 @@ pub struct Sparsified {
 }
 
 impl Sparsified {
-    /// A without the entries that are not `kept`, of which there is one mark for each entry of A; diagonal entries are kept.
+    /// A without the entries that are not `kept`, of which there is one mark for each entry of A. A factor needs the diagonal.
     ///
     /// # Panics
     ///

@@ -111,8 +111,9 @@ fn stored<S: StorageScalar>(
     recorder: &mut SetupRecorder,
 ) -> Result<Attempt<Threads<f64>>, SolveError> {
     let slices = recorder.analyzing(|| info_span!("store").in_scope(|| in_slices::<S>(setup, &made)));
-    let most = slices.as_ref().map_or_else(|_| bytes_by_rows(setup, &made), |places| places.bytes);
-    let blocks = recorder.analyzing(|| info_span!("store").in_scope(|| in_blocks(setup, &made, most)));
+    let bytes_by_rows = || setup.source.bytes() + made.g.bytes() + made.second.bytes();
+    let most = slices.as_ref().map_or_else(|_| bytes_by_rows(), |places| places.bytes);
+    let blocks = recorder.analyzing(|| info_span!("store").in_scope(|| in_blocks::<S>(setup, &made, most)));
     let most = blocks.as_ref().map_or(most, |places| places.bytes);
     let stencils = recorder.analyzing(|| info_span!("store").in_scope(|| on_grid(setup, &made, most)));
     let reason = match stencils.and_then(|places| with_values(setup, &made, places, recorder)) {
@@ -137,21 +138,17 @@ fn stored<S: StorageScalar>(
     }
 }
 
-/// Bytes of all three by rows.
-fn bytes_by_rows(setup: &Context<'_>, made: &Made) -> usize {
-    let bytes =
-        |a: &Csr<f64>| a.nnz() * (size_of::<f64>() + size_of::<u32>()) + (a.nrows() + 1) * size_of::<usize>();
-    bytes(setup.source) + bytes(&made.g) + bytes(&made.second)
-}
-
 /// Dense blocks for all three, if they take at most so many bytes, or why not.
-fn in_blocks(
+fn in_blocks<S: StorageScalar>(
     setup: &Context<'_>,
     made: &Made,
     most: usize,
 ) -> Result<Places<BlockMatrix, BlockMatrix>, String> {
     if setup.options.layout == Layout::Rows {
         return Err("as asked".into());
+    }
+    if size_of::<S>() < size_of::<f64>() {
+        return Err("blocks are in f64 only".into());
     }
     let size = full_block(setup.source.pattern()).ok_or("A has no full blocks")?;
     let matrices = [setup.source, &made.g, &made.second];
