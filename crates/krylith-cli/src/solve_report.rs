@@ -11,7 +11,7 @@ use krylith::solver::{Method, Precision};
 use krylith::space::TeamStatistics;
 use krylith::sparsify::Sparsify;
 use krylith::transform::Ordering;
-use krylith::{Outcome, Report, Solver};
+use krylith::{Outcome, Report};
 use std::fmt::Write;
 
 /// The whole report.
@@ -112,7 +112,7 @@ fn replay(done: &Done, r: &Report) -> Option<String> {
     if last.ordering != Ordering::Natural {
         write!(command, " --reorder {}", last.ordering).expect("writing to a string");
     }
-    let sparsify = Solver::new().with_plan(&r.replay()).asked_sparsification();
+    let sparsify = r.replay().sparsify;
     if sparsify != Sparsify::Off {
         write!(command, " --sparsify '{sparsify}'").expect("writing to a string");
     }

@@ -251,6 +251,7 @@ impl Report {
     /// ```
     pub fn replay(&self) -> SolvePlan {
         let mut plan = self.plan.clone();
+        plan.sparsify = plan.decided_sparsify();
         if let (Some(first), Some(last)) = (self.rungs.first(), self.rungs.last()) {
             let factor = |rung: &Rung| (rung.preconditioner, rung.precision, rung.ordering);
             if factor(first) != factor(last) {

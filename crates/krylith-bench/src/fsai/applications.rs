@@ -58,10 +58,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let head = Head::of_run(options.rounds(), &options.threads)?;
     let folder = folder::of_results(options.output.as_deref(), &head, "fsai-applications")?;
     let mut record = Record { head, rows: Vec::new() };
-    let usual: &[&str] = if options.quick { &QUICK } else { &PROBLEMS };
-    let usual = usual.iter().map(|&name| name.to_owned()).collect();
-    let problems: Vec<String> = if options.problems.is_empty() { usual } else { options.problems.clone() };
-    for problem in &problems {
+    for problem in &options.problems_or(if options.quick { &QUICK } else { &PROBLEMS }) {
         let a = problem.parse::<Problem>()?.generate()?;
         for &threads in &options.threads {
             record.rows.extend(measure(options, problem, &a, threads)?);

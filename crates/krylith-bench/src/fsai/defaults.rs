@@ -82,10 +82,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     let head = Head::of_run(options.rounds(), &[])?;
     let folder = folder::of_results(options.output.as_deref(), &head, "fsai-defaults")?;
     let mut record = Record { head, runs: Vec::new() };
-    let usual: &[&str] = if options.quick { &QUICK } else { &PROBLEMS };
-    let usual = usual.iter().map(|&name| name.to_owned()).collect();
-    let problems: Vec<String> = if options.problems.is_empty() { usual } else { options.problems.clone() };
-    for problem in &problems {
+    for problem in &options.problems_or(if options.quick { &QUICK } else { &PROBLEMS }) {
         let a = problem.parse::<Problem>()?.generate()?;
         for &threads in &options.threads {
             eprintln!("{problem} on {}", folder::counted(threads));

@@ -94,6 +94,14 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 }
 
 impl Options {
+    /// The problems that were asked for, or these.
+    fn problems_or(&self, usual: &[&str]) -> Vec<String> {
+        match self.problems.is_empty() {
+            true => usual.iter().map(|&name| name.to_owned()).collect(),
+            false => self.problems.clone(),
+        }
+    }
+
     /// Rounds: at least one, and one only where it is quick.
     fn rounds(&self) -> usize {
         if self.quick { 1 } else { self.repetitions.max(1) }
@@ -104,10 +112,7 @@ fn solves(options: &Options) -> Result<(), Failure> {
     let own = || options.own.iter().map(|name| ("krylith", format!("--solver cg --precond {name}")));
     let hypre = || HYPRE.iter().map(|&config| ("hypre", config.to_owned()));
     let fixed = |spec: &String| Fixed { spec: spec.clone(), contestants: own().chain(hypre()).collect() };
-    let problems = match options.problems.is_empty() {
-        true => PROBLEMS.map(String::from).to_vec(),
-        false => options.problems.clone(),
-    };
+    let problems = options.problems_or(&PROBLEMS);
     compare::run(&compare::Options {
         problems: Vec::new(),
         threads: options.threads.clone(),

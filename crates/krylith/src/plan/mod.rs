@@ -207,6 +207,14 @@ impl Display for SolvePlan {
 }
 
 impl SolvePlan {
+    /// What repeats the decision about a sparser matrix: what was decided for the machine of this plan is not decided again for another.
+    pub(crate) fn decided_sparsify(&self) -> Sparsify {
+        match (self.sparsify, &self.sparsification) {
+            (Sparsify::Auto, Some(found)) => found.taken.map_or(Sparsify::Off, |_| Sparsify::chains()),
+            (asked, _) => asked,
+        }
+    }
+
     /// What follows a failure: the first remedy for it that is not among those `tried`. A shift of the diagonal is looked for where
     /// the factor is made, before any of these.
     pub(crate) fn remedy(&self, failure: Failure, tried: &[Remedy]) -> Option<Remedy> {

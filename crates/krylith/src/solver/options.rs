@@ -170,11 +170,6 @@ impl Solver {
         self
     }
 
-    /// What [`sparsify`](Self::sparsify) was asked for.
-    pub fn asked_sparsification(&self) -> Sparsify {
-        self.sparsify
-    }
-
     /// Whether a bad pivot is followed by a shift of the diagonal and, if none works, by the diagonal alone; `true` by default.
     /// [`Prepared::refactor`](super::Prepared::refactor) shifts too, but ends in an error if no shift works.
     pub fn recover(mut self, recover: bool) -> Self {

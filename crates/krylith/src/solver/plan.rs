@@ -309,11 +309,7 @@ impl Solver {
         self.precision = plan.precision;
         self.reorder = plan.ordering;
         self.matching = plan.matching;
-        self.sparsify = match (plan.sparsify, &plan.sparsification) {
-            // What was decided for the machine of the plan is not decided again for another.
-            (Sparsify::Auto, Some(found)) => found.taken.map_or(Sparsify::Off, |_| Sparsify::chains()),
-            (asked, _) => asked,
-        };
+        self.sparsify = plan.decided_sparsify();
         self.planned = Some(plan.fallbacks.clone());
         self
     }
@@ -367,15 +363,18 @@ impl Solver {
         plan: &mut SolvePlan,
         (a, findings): (&Csr<f64>, &Findings),
     ) -> Option<Sparsified> {
-        let looks = plan.sparsify == Sparsify::Auto && plan.layout == Layout::Auto && self.machine.waits();
+        // Only a decision that may be taken is worth a look at the pattern.
+        let looks = plan.sparsify == Sparsify::Auto && self.machine.waits();
+        let natural = plan.ordering == Ordering::Natural;
+        let finds_grid = looks && natural && plan.layout == Layout::Auto;
         let setting = Setting {
             machine: &self.machine,
             space: space.host(),
             method: plan.method,
             kind: plan.preconditioner,
-            reordered: plan.ordering != Ordering::Natural,
-            in_blocks: plan.layout != Layout::Rows && full_block(a.pattern()).is_some(),
-            on_grid: looks && plan.ordering == Ordering::Natural && findings.structure(a.pattern()).is_ok(),
+            reordered: !natural,
+            in_blocks: looks && plan.layout != Layout::Rows && full_block(a.pattern()).is_some(),
+            on_grid: finds_grid && findings.structure(a.pattern()).is_ok(),
         };
         let (found, sparsified) = plan.sparsify.decide(a, &setting)?;
         plan.sparsification = Some(found);

@@ -1,4 +1,4 @@
-//! What is dropped without being told how much: small entries of the factor that are on the longest chains.
+//! `auto`: drops small entries of the factor that are on the longest chains, where that is predicted to be faster.
 //!
 //! The sizes that count are those of the factor and not those of A: an entry that A has as a zero may have become large by elimination, and one that is small
 //! in A and in the factor hardly changes M. So IC(0) or ILU(0) of A = (I + L) D (I + U) is made first, and the size of a pair is the larger one of |lᵢⱼ| and |uⱼᵢ| times
@@ -18,8 +18,8 @@ use crate::precond::registry::Construction;
 use crate::precond::{Incomplete, PrecondSpec};
 use crate::space::Threads;
 
-/// On some 25 matrices of the catalogue and the gallery, dropping up to 0.02 took 1.004 times the iterations in the geometric mean and 1.17 at most, 0.03 took 1.015 and
-/// 1.17, 0.05 took 1.035 and 1.48, 0.1 took 1.17 and 2.9.
+/// In a trial on some 25 matrices of the catalogue and the gallery, dropping up to 0.02 took 1.004 times the iterations in the geometric mean and 1.17 at most, 0.03 took 1.015 and
+/// 1.17, 0.05 took 1.035 and 1.48, 0.1 took 1.17 and 2.9. `krylith solve A --precond ic0 --rhs random --sparsify 'chains(0.05)'` repeats one of them.
 pub(super) const THETA: f64 = 0.03;
 /// What iterations are predicted to grow by.
 const MORE_ITERATIONS: f64 = 1.02;
@@ -38,7 +38,7 @@ pub(crate) struct Setting<'a> {
     pub space: &'a Threads<f64>,
     pub method: Method,
     pub kind: PrecondSpec,
-    /// The factor is that of other rows than the first ones first.
+    /// Rows and columns are permuted before the factor is made.
     pub reordered: bool,
     /// A consists of dense blocks, and is swept by them.
     pub in_blocks: bool,

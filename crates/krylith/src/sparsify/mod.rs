@@ -86,7 +86,7 @@ impl Sparsify {
             false => Err(SolveError::Option {
                 name: "sparsify",
                 value: self.to_string(),
-                needed: "percentages are from 0 to 100, and TAU is not negative".into(),
+                needed: "percentages are from 0 to 100, THETA is from 0 to 1, and TAU is not negative".into(),
             }),
         }
     }
