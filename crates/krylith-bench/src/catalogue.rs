@@ -29,6 +29,8 @@ pub struct Entry {
     pub file: String,
     pub n: u64,
     pub nnz: u64,
+    /// What it comes from; empty if the catalogue does not say.
+    pub kind: String,
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
@@ -86,11 +88,17 @@ pub fn parse(table: &str) -> Result<Vec<Entry>, Failure> {
     let names: Vec<&str> = lines.next().unwrap_or_default().split('\t').collect();
     let column = |name: &str| names.iter().position(|n| *n == name).ok_or(format!("no column `{name}`"));
     let (file, n, nnz) = (column("file")?, column("n")?, column("nnz")?);
+    let kind = column("kind").ok();
     lines
         .map(|line| {
             let fields: Vec<&str> = line.split('\t').collect();
             let field = |k: usize| fields.get(k).copied().ok_or("a line is too short");
-            Ok(Entry { file: field(file)?.into(), n: field(n)?.parse()?, nnz: field(nnz)?.parse()? })
+            Ok(Entry {
+                file: field(file)?.into(),
+                n: field(n)?.parse()?,
+                nnz: field(nnz)?.parse()?,
+                kind: kind.map_or(Ok(""), field)?.into(),
+            })
         })
         .collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::compare::{limited, machine, outcome};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// Bytes of the triad: what no cache holds.
@@ -11,7 +11,7 @@ const TRIAD: u64 = 1 << 30;
 const LIMIT: u64 = 60;
 
 /// How a run was made.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Head {
     pub date: String,
     pub command: String,
@@ -21,7 +21,7 @@ pub struct Head {
 }
 
 /// The memory's rate.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Triad {
     pub threads: usize,
     pub gigabytes_a_second: f64,

@@ -118,9 +118,9 @@ pub struct Solve {
     pub reorder: Ordering,
 
     /// Make the preconditioner from a sparser matrix, whose sweeps have fewer wavefronts: off, auto, paper, or the PERCENT of entries to drop;
-    /// `krylith info --sparsify` shows what each would do
-    #[arg(long, value_name = "S", default_value = "off", help_heading = DETAILS)]
-    pub sparsify: Sparsify,
+    /// off if not given, unless --precond is auto and the machine of --machine waits for wavefronts; `krylith info --sparsify` shows what each would do
+    #[arg(long, value_name = "S", help_heading = DETAILS)]
+    pub sparsify: Option<Sparsify>,
 
     /// Permute columns so that large entries come to the diagonal; auto does so for an incomplete LU of a matrix that needs it
     #[arg(long, default_value = "auto", help_heading = DETAILS)]

@@ -6,6 +6,7 @@ use crate::input::Loaded;
 use crate::report::{bytes, count, print, write_json};
 use krylith::Solver;
 use krylith::plan::{Failure as Fault, Fallback, Machine, Remedy, SolvePlan};
+use krylith::sparsify::Sparsify;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -90,8 +91,13 @@ fn text(plan: &SolvePlan, loaded: &Loaded) -> String {
     for (k, fallback) in fallbacks.into_iter().enumerate() {
         line(if k == 0 { "fallbacks" } else { "" }, fallback);
     }
-    text +=
-        "Nothing was factored. Leave out --explain to solve; --json FILE keeps the plan for --plan FILE.\n";
+    let decides = matches!(plan.sparsify, Sparsify::Auto | Sparsify::Chains(_));
+    let found = plan.sparsification.as_ref().filter(|found| decides && !found.candidates.is_empty());
+    text += match found {
+        None => "Nothing was factored.",
+        Some(_) => "One factor was made, to see which entries are small.",
+    };
+    text += " Leave out --explain to solve; --json FILE keeps the plan for --plan FILE.\n";
     text
 }
 

@@ -164,12 +164,14 @@ fn solver(options: &Solve, threads: Option<NonZeroUsize>) -> Result<Solver, Fail
         .layout(layout)
         .precision(precision)
         .reorder(options.reorder)
-        .sparsify(options.sparsify)
         .matching(matching)
         .recover(options.recovery == Switch::On)
         .rtol(options.rtol)
         .atol(options.atol)
         .max_iterations(options.max_iterations);
+    if let Some(sparsify) = options.sparsify {
+        solver = solver.sparsify(sparsify);
+    }
     if let Some(threads) = threads {
         solver = solver.threads(threads.get());
     }

@@ -1,7 +1,7 @@
 //! Preconditioners made from a sparser matrix than A.
 
 use krylith::gallery::{Problem, random_vector};
-use krylith::plan::{MANY_CORE, SolvePlan};
+use krylith::plan::{MANY_CORE, REFERENCE, SolvePlan};
 use krylith::solver::{Layout, Precision};
 use krylith::sparsify::{Paper, Sparsify};
 use krylith::transform::Ordering;
@@ -101,6 +101,77 @@ fn auto_follows_the_machine() {
         let report = other.solve(&a, &b).unwrap().report;
         assert!(report.plan.sparsification.unwrap().chosen().is_none());
     }
+}
+
+/// Without being asked, a factor that is chosen is made from a sparser matrix on a machine that waits, and nowhere else.
+#[test]
+fn the_default_follows_the_machine_where_it_chooses_the_factor() {
+    let a = problem("pflow:20x20x8");
+    let b: Vec<f64> = random_vector(a.nrows());
+    // Where sweeps wait so much, approximate inverses or complete factors are taken unless their set-up is dear.
+    let mut machine = REFERENCE;
+    (machine.inverse, machine.grow, machine.analysis) = (1e9, 1e9, 1e9);
+    (machine.slices.wavefront, machine.rows.wavefront) = (3000.0, 3000.0);
+    let chosen = |solver: Solver| {
+        let report = solver.threads(1).solve(&a, &b).unwrap().report;
+        report.require_converged().unwrap();
+        (report.preconditioner.clone(), report.plan.sparsification.clone())
+    };
+    let (kind, found) = chosen(Solver::new().machine(machine.clone()));
+    assert_eq!(kind, "ic0");
+    assert_eq!(Solver::new().machine(machine.clone()).threads(2).plan(&a).unwrap().sparsification, found);
+    assert!(found.unwrap().chosen().is_some());
+    for other in [
+        Solver::new(),
+        Solver::new().machine(machine.clone()).sparsify(Sparsify::Off),
+        cg("ic0").machine(machine),
+    ] {
+        assert_eq!(chosen(other).1, None);
+    }
+}
+
+/// Four rows j, i, k, q after another. In the factor of A l_ij is small, and l_ki is zero since elimination of j has taken away a_ki. Without (i, j) it has not, and the pivot of k is
+/// 1 − 0.9999 − 0.0004.
+fn needs_what_is_small() -> Csr<f64> {
+    let groups = 1500;
+    let large = 0.9999f64.sqrt();
+    let below = (0..groups).flat_map(|g| {
+        let [j, i, k, q] = [0, 1, 2, 3].map(|row| 4 * g + row);
+        let link = (g + 1 < groups).then_some((q + 1, q, 1e-3));
+        let own = [(i, j, 0.02), (k, j, large), (k, i, 0.02 * large), (q, i, 0.5)];
+        own.into_iter().chain(link)
+    });
+    let off = below.flat_map(|(i, j, v)| [(i, j, v), (j, i, v)]);
+    let n = 4 * groups;
+    Csr::from_entries(n, n, off.chain((0..n).map(|i| (i, i, 1.0)))).unwrap()
+}
+
+/// Where a pivot is bad without what is dropped, nothing is.
+#[test]
+fn auto_is_withdrawn_where_a_pivot_is_bad() {
+    let a = needs_what_is_small();
+    let b: Vec<f64> = random_vector(a.nrows());
+    // It is that of a grid of one dimension, which would be refused.
+    let solver = cg("ic0").machine(MANY_CORE).layout(Layout::Rows);
+    let without = solver.clone().solve(&a, &b).unwrap().report;
+    let asked = solver.clone().sparsify(Sparsify::chains()).solve(&a, &b).unwrap().report;
+    assert!(asked.shift > 0.0 && asked.iterations > without.iterations, "{}", asked.shift);
+    let solver = solver.sparsify(Sparsify::auto());
+    let mut prepared = solver.prepare(&a).unwrap();
+    let found = prepared.plan().sparsification.clone().unwrap();
+    assert!(found.chosen().is_none() && found.reason.contains("pivot"), "{found}");
+    assert!(prepared.sparsified().is_none() && found.candidates[0].dropped > 0);
+    let mut x = vec![0.0; a.nrows()];
+    let report = prepared.solve(&a, &b, &mut x).unwrap();
+    assert_eq!((report.history, report.shift), (without.history, 0.0));
+    assert_eq!(report.recovery.len(), 1);
+    assert!(report.recovery[0].action.contains("made from A"));
+    prepared.refactor(&a).unwrap();
+    // A plan does not know of the pivot; following it does.
+    let plan = solver.plan(&a).unwrap();
+    assert!(plan.sparsification.as_ref().unwrap().chosen().is_some());
+    let followed = Solver::new().with_plan(&plan).solve(&a, &b).unwrap();
+    assert_eq!((followed.x, followed.report.shift), (x, 0.0));
 }
 
 #[test]

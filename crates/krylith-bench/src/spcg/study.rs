@@ -1,78 +1,146 @@
-//! Every ratio beside the paper's choice, what `off` takes and the best of them: wavefronts, entries, set-ups, iterations and seconds.
+//! Ratios beside the paper's choice, `auto` and what `off` takes: wavefronts, entries, set-ups, iterations and seconds.
 //!
-//! CG with random right-hand sides, x₀ = 0, a residual of 1e-8. Settings take turns in every round, and the least seconds count. Solves that take less than
-//! [`LEAST_SECONDS`] without sparsification are not timed, only counted and modelled. A speedup is the time without sparsification over the time with it; of a solve
-//! that ends without an answer it is that of the time until then.
+//! Settings take turns in every round, and the least seconds count; rounds end early after [`BUDGET`] seconds, but not before the second. Solves that take less than [`LEAST_SECONDS`] without sparsification are not timed, only counted and
+//! modelled. A speedup is the time without sparsification over the time with it.
 //!
-//! `auto` decides for the machine that is named, `many-core` unless another is.
+//! `auto` decides for each machine apart: for the models, and for the one that was measured (`--machine`) where seconds are. On one thread that is the reference.
 //!
 //! Models: an iteration takes `rate` per byte and `wavefront` per wavefront of both sweeps, and a set-up what [`Machine::set_up`] says of the entries
-//! that are left ([`krylith::plan::MANY_CORE`], [`krylith::plan::DEVICE`]). They are models, and labelled so.
+//! of the factor ([`krylith::plan::MANY_CORE`], [`krylith::plan::DEVICE`]); where `auto` makes a factor to decide, that is a set-up more. Sorting entries, counting wavefronts and attempts that fail have no price. They are models, and labelled so.
 
+use super::condition::condition;
+use super::protocol::{Asked, Protocol, Ran, Solving, Sweeps};
 use super::report::markdown;
 use super::{Options, definite};
 use crate::Failure;
 use crate::folder::{self, Head};
-use krylith::gallery::{Problem, random_vector};
+use krylith::gallery::Problem;
 use krylith::matrix::Triangle;
-use krylith::plan::{Applied, DEVICE, MANY_CORE, Machine, StorageKind, Work};
-use krylith::schedule::Wavefronts;
-use krylith::solver::Precision;
-use krylith::{Csr, Method, Outcome, PrecondSpec, Solver, io};
-use serde::Serialize;
+use krylith::plan::{DEVICE, MANY_CORE, Machine, REFERENCE};
+use krylith::schedule::{Schedule, Wavefronts};
+use krylith::sparsify::{Candidate, Sparsification, Sparsify};
+use krylith::{Csr, io};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::time::Instant;
 
-/// Problems of the gallery whose coefficients vary.
-const PROBLEMS: [&str; 6] =
-    ["circuit:500", "thermal:350", "fem2d:400", "jump3d:60", "apache:160x160x16", "pflow:40x40x14"];
+/// Problems of the gallery whose coefficients vary; conditions are known of the last two.
+const PROBLEMS: [&str; 9] = [
+    "circuit:500",
+    "thermal:350",
+    "fem2d:400",
+    "jump3d:60",
+    "apache:160x160x16",
+    "pflow:40x40x14",
+    "ecology:400",
+    "ecology:150",
+    "thermal:150",
+];
+/// The same with the paper's protocol, which ends after 1000 iterations: `ecology` has the size of the paper's.
+const PROBLEMS_OF_PAPER: [&str; 9] = [
+    "circuit:500",
+    "thermal:350",
+    "fem2d:400",
+    "jump3d:60",
+    "apache:160x160x16",
+    "pflow:40x40x14",
+    "ecology",
+    "ecology:150",
+    "thermal:150",
+];
 const QUICK: [&str; 2] = ["fem2d:12", "jump3d:6"];
-/// Without sparsification first.
-pub const SETTINGS: [&str; 6] = ["off", "1", "5", "10", "paper", "auto"];
+/// What is timed, without sparsification first; `auto` is beside them.
+pub const TIMED: [&str; 5] = ["off", "1", "5", "10", "paper"];
+/// What is counted and modelled besides.
+pub const COUNTED: [&str; 4] = ["0.5", "15", "20", "50"];
 /// The ratios that the oracle of the paper chooses from.
 pub const RATIOS: [&str; 3] = ["1", "5", "10"];
 /// What a clock says about less is noise.
 const LEAST_SECONDS: f64 = 0.1;
-const MAX_ITERATIONS: usize = 5000;
+/// For the rounds of a matrix on a machine.
+const BUDGET: f64 = 6.0;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Record {
     pub head: Head,
-    pub preconditioner: String,
-    pub threads: Vec<usize>,
+    /// How systems are solved.
+    pub protocol: String,
+    /// Every column is about matrices on which all settings converge; else about those on which `off` does.
+    pub all_converge: bool,
     pub cases: Vec<Case>,
-    /// Matrices that the preconditioner cannot be made from, and why.
+    /// Matrices that were left out, and why.
     pub refused: Vec<(String, String)>,
 }
 
 /// A matrix.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Case {
     pub name: String,
+    /// What it comes from.
+    pub kind: String,
     pub rows: usize,
     pub entries: usize,
-    /// As many as there are settings.
+    pub wavefronts: usize,
+    /// Of the factor, where one was chosen.
+    pub fill: Option<f64>,
     pub trials: Vec<Trial>,
 }
 
+impl Case {
+    /// A setting; of `auto` that which was decided for this machine.
+    pub fn trial(&self, setting: &str, machine: &str) -> Option<&Trial> {
+        let decided = |trial: &&Trial| match setting {
+            "auto" => trial.timing(machine).is_some(),
+            _ => true,
+        };
+        self.trials.iter().filter(|trial| trial.setting == setting).find(decided)
+    }
+
+    /// Without sparsification.
+    pub fn off(&self) -> &Trial {
+        &self.trials[0]
+    }
+}
+
 /// A setting on a matrix.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Trial {
     pub setting: String,
-    /// What was dropped of the lower triangle, in percent; of the paper's choice too.
-    pub percent: f64,
+    /// The machine that `auto` has decided for.
+    pub decided_for: Option<String>,
+    /// A factor of A was made to decide.
+    pub has_decided_by_factor: bool,
+    /// The last that was tried, of a ratio the only one.
+    pub tried: Option<Candidate>,
+    /// What is taken; none if A stays as it is.
+    pub taken: Option<Candidate>,
+    /// ‖Â‖∞ / min aᵢᵢ.
+    pub estimate: Option<f64>,
+    /// κ₂(Â), where it was computed.
+    pub condition: Option<f64>,
+    /// Of the matrix that M is made from.
     pub wavefronts: usize,
-    /// Entries that are left.
     pub left: usize,
+    pub sweeps: Sweeps,
     pub has_converged: bool,
     pub iterations: usize,
-    pub measured: Vec<Timing>,
-    pub modelled: Vec<Timing>,
+    /// ‖b − A x‖₂ / ‖b‖₂; none if it is not finite.
+    pub residual: Option<f64>,
+    pub timings: Vec<Timing>,
+}
+
+impl Trial {
+    pub fn timing(&self, machine: &str) -> Option<&Timing> {
+        self.timings.iter().find(|timing| timing.machine == machine)
+    }
 }
 
 /// Seconds on some machine.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Timing {
-    /// `1 thread`, or the name of a model.
+    /// `1 thread`, `2 threads, levels`, or the name of a model.
     pub machine: String,
+    pub is_modelled: bool,
     pub set_up: f64,
     pub iteration: f64,
     pub total: f64,
@@ -82,145 +150,247 @@ pub struct Timing {
 pub fn run(options: &Options) -> Result<(), Failure> {
     let head = Head::of_run(options.rounds(), &[])?;
     let folder = folder::of_results(options.output.as_deref(), &head, "spcg")?;
-    let (preconditioner, threads) = (options.precond.to_string(), options.threads.clone());
-    let mut record = Record { head, preconditioner, threads, cases: Vec::new(), refused: Vec::new() };
-    let mut sources: Vec<(String, Source)> = Vec::new();
-    if !options.quick {
-        let entries = definite(&options.matrices)?;
-        sources.extend(entries.into_iter().map(|entry| (entry.file.clone(), Source::File(entry.file))));
-    }
-    let problems: &[&str] = if options.quick { &QUICK } else { &PROBLEMS };
-    sources.extend(problems.iter().map(|&name| (name.to_owned(), Source::Gallery(name))));
-    for (name, source) in sources {
-        let a = match source {
-            Source::File(file) => io::read_matrix(options.matrices.join(file))?,
-            Source::Gallery(name) => name.parse::<Problem>()?.generate()?,
+    let mut record = Record {
+        head,
+        protocol: options.protocol.words(options.precond),
+        all_converge: options.protocol != Protocol::Ours,
+        cases: Vec::new(),
+        refused: Vec::new(),
+    };
+    for source in sources(options)? {
+        eprintln!("{}", source.name);
+        let a = match source.is_file {
+            true => io::read_matrix(options.matrices.join(&source.name))?,
+            false => source.name.parse::<Problem>()?.generate()?,
         };
-        // A diagonal has nothing to drop.
-        if a.nnz() > a.nrows() {
-            eprintln!("{name}");
-            match study(options, name.clone(), &a) {
-                Ok(case) => record.cases.push(case),
-                Err(error) => record.refused.push((name, error.to_string())),
-            }
-            folder::write(&folder, "spcg", &record, &markdown(&record))?;
+        let case = match a.nnz() {
+            nnz if nnz <= a.nrows() => Err("a diagonal has nothing to drop".into()),
+            nnz if nnz > options.largest => Err(format!("more than {} entries", options.largest).into()),
+            _ => study(options, (&source.name, &source.kind), &a),
+        };
+        match case {
+            Ok(case) => record.cases.push(case),
+            Err(error) => record.refused.push((source.name, error.to_string())),
         }
+        folder::write(&folder, "spcg", &record, &markdown(&record))?;
     }
-    super::pictures::write(&folder, &record)?;
-    println!("{}\nwritten to {}", markdown(&record), folder.display());
+    render(&folder, &record)
+}
+
+/// Writes tables and pictures of a run again from its figures.
+pub fn again(options: &Options) -> Result<(), Failure> {
+    let folder = options.output.as_deref().ok_or("--output is the folder with the figures, spcg.json")?;
+    let record: Record = serde_json::from_str(&std::fs::read_to_string(folder.join("spcg.json"))?)?;
+    render(folder, &record)
+}
+
+fn render(folder: &Path, record: &Record) -> Result<(), Failure> {
+    let text = markdown(record);
+    folder::write(folder, "spcg", record, &text)?;
+    super::pictures::write(folder, record)?;
+    println!("{text}\nwritten to {}", folder.display());
     Ok(())
 }
 
-enum Source {
-    File(String),
-    Gallery(&'static str),
+/// A matrix to be studied: a file of the catalogue or a problem of the gallery.
+struct Source {
+    name: String,
+    kind: String,
+    is_file: bool,
+}
+
+fn sources(options: &Options) -> Result<Vec<Source>, Failure> {
+    let problems: &[&str] = match options.protocol {
+        _ if options.quick => &QUICK,
+        Protocol::Ours => &PROBLEMS,
+        Protocol::Paper | Protocol::PaperFill => &PROBLEMS_OF_PAPER,
+    };
+    let entries = if options.quick { Vec::new() } else { definite(&options.matrices)? };
+    let files = entries.into_iter().map(|entry| Source { name: entry.file, kind: entry.kind, is_file: true });
+    let gallery = problems.iter().map(|&name| {
+        let kind = format!("gallery: {}", name.split(':').next().unwrap_or(name));
+        Source { name: name.into(), kind, is_file: false }
+    });
+    Ok(files.chain(gallery).collect())
+}
+
+/// Something to be timed on.
+struct Measured {
+    label: String,
+    threads: usize,
+    schedule: Schedule,
+    /// That `auto` decides for.
+    machine: Machine,
+}
+
+fn measured(options: &Options) -> Result<Vec<Measured>, Failure> {
+    let mut all = Vec::new();
+    for &threads in options.threads.iter().filter(|threads| **threads > 0) {
+        let schedules = match threads {
+            1 => &[(Schedule::Auto, "")][..],
+            _ => &[
+                (Schedule::Auto, ""),
+                (Schedule::Levels, ", levels"),
+                (Schedule::PointToPoint, ", point to point"),
+            ],
+        };
+        let machine = if threads > 1 { options.machine()? } else { REFERENCE };
+        all.extend(schedules.iter().map(|&(schedule, words)| Measured {
+            label: format!("{}{words}", folder::counted(threads)),
+            threads,
+            schedule,
+            machine: machine.clone(),
+        }));
+    }
+    Ok(all)
 }
 
 /// All settings on a matrix.
-pub fn study(options: &Options, name: String, a: &Csr<f64>) -> Result<Case, Failure> {
-    let b: Vec<f64> = random_vector(a.nrows());
+pub fn study(options: &Options, (name, kind): (&str, &str), a: &Csr<f64>) -> Result<Case, Failure> {
+    let solving = options.protocol.for_matrix(options.precond, a)?;
+    let counting =
+        Counting { solving, a, wavefronts: Wavefronts::new(a.pattern(), Triangle::Lower)?.count() };
     let mut trials = Vec::new();
-    for setting in SETTINGS {
-        trials.push(count(options, a, &b, setting)?);
+    for setting in TIMED.into_iter().chain(COUNTED) {
+        let mut trial = counting.count(setting, &REFERENCE)?;
+        trial.timings = counting.modelled(&trial, &[MANY_CORE, DEVICE]);
+        let asked: Sparsify = setting.parse()?;
+        if (setting == "off" || RATIOS.contains(&setting)) && a.nrows() <= options.conditions {
+            let sparser = asked.apply(a).map(|(_, sparser)| sparser);
+            trial.condition = condition(sparser.as_ref().map_or(a, |sparser| sparser.matrix()));
+        }
+        trials.push(trial);
     }
-    for &threads in &options.threads {
-        let machine = folder::counted(threads);
-        for round in 0..options.rounds() {
-            for trial in &mut trials {
-                let Timed { set_up, iteration, total } = time(options, a, &b, &trial.setting, threads)?;
-                let fresh = Timing { machine: machine.clone(), set_up, iteration, total };
-                match trial.measured.last_mut() {
-                    Some(known) if round > 0 => {
-                        known.set_up = known.set_up.min(set_up);
-                        known.iteration = known.iteration.min(iteration);
-                        known.total = known.total.min(total);
-                    }
-                    _ => trial.measured.push(fresh),
+    for machine in [MANY_CORE, DEVICE] {
+        trials.push(counting.auto(&machine)?);
+    }
+    for measured in measured(options)? {
+        time(options, &counting, &measured, &mut trials)?;
+    }
+    let fill = match solving {
+        Solving::Single(fill) => fill,
+        Solving::Ours(_) => None,
+    };
+    let (name, kind) = (name.to_owned(), kind.to_owned());
+    let (rows, entries, wavefronts) = (a.nrows(), a.nnz(), counting.wavefronts);
+    Ok(Case { name, kind, rows, entries, wavefronts, fill, trials })
+}
+
+/// What is counted on a matrix.
+struct Counting<'a> {
+    solving: Solving,
+    a: &'a Csr<f64>,
+    wavefronts: usize,
+}
+
+impl Counting<'_> {
+    /// A setting without timings.
+    fn count(&self, setting: &str, machine: &Machine) -> Result<Trial, Failure> {
+        let (sparsify, machine) = (setting.parse()?, machine.clone());
+        let asked = Asked { sparsify, machine, threads: 1, schedule: Schedule::Auto };
+        let Ran { found, left, sweeps, has_converged, iterations, residual, .. } =
+            self.solving.run(self.a, &asked)?;
+        let taken = found.as_ref().and_then(Sparsification::chosen).copied();
+        let tried = found.as_ref().and_then(|found| found.candidates.last()).copied();
+        Ok(Trial {
+            setting: setting.to_owned(),
+            decided_for: None,
+            // To see what is small `auto` makes a factor of A, unless it refuses by rule.
+            has_decided_by_factor: setting == "auto"
+                && found.is_some_and(|found| !found.candidates.is_empty()),
+            tried,
+            taken,
+            estimate: self.estimate(setting),
+            condition: None,
+            wavefronts: taken.map_or(self.wavefronts, |taken| taken.wavefronts),
+            left,
+            sweeps,
+            has_converged,
+            iterations,
+            residual: Some(residual).filter(|residual| residual.is_finite()),
+            timings: Vec::new(),
+        })
+    }
+
+    /// `auto` as decided for a model.
+    fn auto(&self, machine: &Machine) -> Result<Trial, Failure> {
+        let mut trial = self.count("auto", machine)?;
+        trial.decided_for = Some(machine.name.to_string());
+        trial.timings = self.modelled(&trial, std::slice::from_ref(machine));
+        Ok(trial)
+    }
+
+    fn modelled(&self, trial: &Trial, machines: &[Machine]) -> Vec<Timing> {
+        let of = |machine: &Machine| {
+            let (set_up, iteration) = self.solving.model(machine, self.a, &trial.sweeps);
+            let whole = Sweeps { entries: self.a.nnz(), wavefronts: self.wavefronts };
+            let decision = match trial.has_decided_by_factor {
+                true => self.solving.model_set_up(machine, self.a, &whole),
+                false => 0.0,
+            };
+            let (machine, set_up) = (machine.name.to_string(), set_up + decision);
+            let total = set_up + trial.iterations as f64 * iteration;
+            Timing { machine, is_modelled: true, set_up, iteration, total }
+        };
+        machines.iter().map(of).collect()
+    }
+
+    /// ‖Â‖∞ / min aᵢᵢ where the entries of A decide; none for a diagonal that is not positive.
+    fn estimate(&self, setting: &str) -> Option<f64> {
+        let sparser = setting.parse::<Sparsify>().ok()?.apply(self.a).map(|(_, sparser)| sparser);
+        let matrix = sparser.as_ref().map_or(self.a, |sparser| sparser.matrix());
+        let rows = 0..matrix.nrows();
+        let norm = rows.clone().map(|i| matrix.row(i).1.iter().map(|v| v.abs()).sum()).fold(0.0, f64::max);
+        let least = rows.map(|i| matrix.get(i, i)).fold(f64::INFINITY, f64::min);
+        (least > 0.0).then_some(norm / least)
+    }
+}
+
+/// Times the settings in turns, if `off` takes long enough.
+fn time(
+    options: &Options,
+    counting: &Counting<'_>,
+    measured: &Measured,
+    trials: &mut Vec<Trial>,
+) -> Result<(), Failure> {
+    let Measured { label, threads, schedule, machine } = measured;
+    let run = |setting: &str| -> Result<Timing, Failure> {
+        let (machine, threads, schedule) = (machine.clone(), *threads, *schedule);
+        let asked = Asked { sparsify: setting.parse()?, machine, threads, schedule };
+        let Ran { set_up, solve, iterations, .. } = counting.solving.run(counting.a, &asked)?;
+        let (iteration, total) = (solve / iterations.max(1) as f64, set_up + solve);
+        Ok(Timing { machine: label.clone(), is_modelled: false, set_up, iteration, total })
+    };
+    // Of a solve without an answer only the seconds of an iteration would mean something.
+    if !trials[0].has_converged || run("off")?.total < LEAST_SECONDS {
+        return Ok(());
+    }
+    let name = Some(machine.name.to_string());
+    let auto = match trials.iter().position(|trial| trial.setting == "auto" && trial.decided_for == name) {
+        Some(place) => place,
+        None => {
+            let counted = counting.count("auto", machine)?;
+            trials.push(Trial { decided_for: name, ..counted });
+            trials.len() - 1
+        }
+    };
+    let started = Instant::now();
+    for round in 0..options.rounds() {
+        if round > 1 && started.elapsed().as_secs_f64() > BUDGET {
+            break;
+        }
+        for place in (0..TIMED.len()).chain([auto]) {
+            let trial = &mut trials[place];
+            let fresh = run(&trial.setting)?;
+            match trial.timings.iter_mut().find(|timing| timing.machine == *label) {
+                Some(known) => {
+                    known.set_up = known.set_up.min(fresh.set_up);
+                    known.iteration = known.iteration.min(fresh.iteration);
+                    known.total = known.total.min(fresh.total);
                 }
-            }
-            if round == 0 && trials[0].measured.last().is_some_and(|known| known.total < LEAST_SECONDS) {
-                trials.iter_mut().for_each(|trial| drop(trial.measured.pop()));
-                break;
+                None => trial.timings.push(fresh),
             }
         }
     }
-    Ok(Case { name, rows: a.nrows(), entries: a.nnz(), trials })
-}
-
-fn solver(options: &Options, setting: &str, threads: usize) -> Result<Solver, Failure> {
-    let solver = Solver::new().method(Method::Cg).preconditioner(options.precond).threads(threads);
-    let solver = solver.max_iterations(MAX_ITERATIONS).precision(Precision::F64).machine(options.machine()?);
-    Ok(solver.sparsify(setting.parse()?))
-}
-
-/// Iterations and the models.
-fn count(options: &Options, a: &Csr<f64>, b: &[f64], setting: &str) -> Result<Trial, Failure> {
-    let threads = options.threads.iter().copied().max().unwrap_or(1);
-    let report = solver(options, setting, threads)?.solve(a, b)?.report;
-    let before = Wavefronts::new(a.pattern(), Triangle::Lower)?.count();
-    let taken = report.plan.sparsification.as_ref().and_then(|found| found.chosen());
-    let (percent, wavefronts, left) = match taken {
-        Some(taken) => (taken.percent, taken.wavefronts, a.nnz() - taken.dropped),
-        None => (0.0, before, a.nnz()),
-    };
-    // To see what is small `auto` makes a factor of A, unless it refuses by rule.
-    let sees = setting == "auto"
-        && report.plan.sparsification.as_ref().is_some_and(|found| !found.candidates.is_empty());
-    let modelled = [MANY_CORE, DEVICE].map(|machine| {
-        let (set_up, iteration) = modelled(&machine, a, options.precond, (left, wavefronts));
-        let decision = modelled_set_up(&machine, a, a.nnz());
-        let set_up = set_up + if sees { decision } else { 0.0 };
-        let total = set_up + report.iterations as f64 * iteration;
-        Timing { machine: machine.name.to_string(), set_up, iteration, total }
-    });
-    Ok(Trial {
-        setting: setting.to_owned(),
-        percent,
-        wavefronts,
-        left,
-        has_converged: report.outcome == Outcome::Converged,
-        iterations: report.iterations,
-        measured: Vec::new(),
-        modelled: modelled.to_vec(),
-    })
-}
-
-/// Seconds of a set-up and of an iteration, as a model has them: rows, and no fill.
-fn modelled(
-    machine: &Machine,
-    a: &Csr<f64>,
-    kind: PrecondSpec,
-    (left, wavefronts): (usize, usize),
-) -> (f64, f64) {
-    let symmetric = kind.info().symmetric;
-    let work = Work {
-        method: Method::Cg,
-        storage: StorageKind::Rows,
-        precision: Precision::F64,
-        rows: a.nrows(),
-        entries: a.nnz(),
-        swept: (left + if symmetric { a.nrows() } else { 0 }) as f64,
-        applied: Applied::Sweeps { wavefronts: wavefronts as f64 },
-        without_product: false,
-        constant: false,
-        constant_factor: false,
-    };
-    (modelled_set_up(machine, a, left), 1e-9 * machine.iteration(&work))
-}
-
-fn modelled_set_up(machine: &Machine, a: &Csr<f64>, left: usize) -> f64 {
-    1e-9 * machine.set_up(StorageKind::Rows, (a.nrows(), a.nnz()), left as f64, 1.0)
-}
-
-struct Timed {
-    set_up: f64,
-    iteration: f64,
-    total: f64,
-}
-
-fn time(options: &Options, a: &Csr<f64>, b: &[f64], setting: &str, threads: usize) -> Result<Timed, Failure> {
-    let report = solver(options, setting, threads)?.solve(a, b)?.report;
-    let set_up = report.seconds.analyze + report.seconds.factor;
-    let solve = report.seconds.solve;
-    Ok(Timed { set_up, iteration: solve / report.iterations.max(1) as f64, total: set_up + solve })
+    Ok(())
 }

@@ -14,6 +14,7 @@ use crate::setup::{
     Built, Findings, LayoutBuilder, SetupContext, SetupOptions, SetupRecorder, SetupSummary, agree,
     in_layouts, no_preconditioner,
 };
+use crate::sparsify::Sparsify;
 
 impl Solver {
     pub(super) fn setup_options(&self, plan: &SolvePlan, precision: Precision) -> SetupOptions {
@@ -33,7 +34,7 @@ impl Solver {
         };
         not_negative("rtol", self.rtol)?;
         not_negative("atol", self.atol)?;
-        self.sparsify.validate()?;
+        self.sparsify.map_or(Ok(()), Sparsify::validate)?;
         self.preconditioner.validate()
     }
 }

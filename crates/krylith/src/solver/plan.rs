@@ -17,7 +17,7 @@ use crate::precond::registry::{Construction, FillRule, Threshold};
 use crate::setup::{
     Findings, LayoutBuilder, Prospect, SetupContext, SetupRecorder, available_memory, vector_bytes,
 };
-use crate::sparsify::{Setting, Sparsified, Sparsify};
+use crate::sparsify::{LEAST_GAIN, LEAST_GAIN_OF_DEFAULT, Setting, Sparsified, Sparsify};
 use crate::transform::Ordering;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -248,7 +248,7 @@ impl Solver {
             precision: self.precision.as_asked(),
             ordering: self.reorder,
             matching: self.matching,
-            sparsify: self.sparsify,
+            sparsify: self.sparsify.unwrap_or(self.default_sparsify(preconditioner)),
             sparsification: None,
             reasons: vec![Reason::from(reason)],
             warnings: Vec::new(),
@@ -309,7 +309,7 @@ impl Solver {
         self.precision = plan.precision;
         self.reorder = plan.ordering;
         self.matching = plan.matching;
-        self.sparsify = plan.decided_sparsify();
+        self.sparsify = Some(plan.decided_sparsify());
         self.planned = Some(plan.fallbacks.clone());
         self
     }
@@ -356,6 +356,12 @@ impl Solver {
 }
 
 impl Solver {
+    /// Whether a sparser matrix is looked for where nobody has said: for a factor that was chosen, on a machine whose sweeps wait.
+    fn default_sparsify(&self, preconditioner: PrecondSpec) -> Sparsify {
+        let may = self.preconditioner.is_auto() && self.machine.waits();
+        if may && preconditioner.construct().sweeps() { Sparsify::Auto } else { Sparsify::Off }
+    }
+
     /// The matrix that the preconditioner is made from, if it is not A; the plan keeps what was decided.
     pub(super) fn sparsified<S: SolverSpace>(
         &self,
@@ -363,6 +369,9 @@ impl Solver {
         plan: &mut SolvePlan,
         (a, findings): (&Csr<f64>, &Findings),
     ) -> Option<Sparsified> {
+        let (memory, vectors) =
+            (self.max_memory.or_else(available_memory), vector_bytes(plan.method, a.nrows()));
+        let memory = memory.unwrap_or(u64::MAX).saturating_sub(vectors);
         // Only a decision that may be taken is worth a look at the pattern.
         let looks = plan.sparsify == Sparsify::Auto && self.machine.waits();
         let natural = plan.ordering == Ordering::Natural;
@@ -375,6 +384,9 @@ impl Solver {
             reordered: !natural,
             in_blocks: looks && plan.layout != Layout::Rows && full_block(a.pattern()).is_some(),
             on_grid: finds_grid && findings.structure(a.pattern()).is_ok(),
+            least_gain: if self.sparsify.is_some() { LEAST_GAIN } else { LEAST_GAIN_OF_DEFAULT },
+            iterations: plan.proposals.first().map(|best| best.iterations),
+            limit: memory.min(self.max_bytes.unwrap_or(u64::MAX)),
         };
         let (found, sparsified) = plan.sparsify.decide(a, &setting)?;
         plan.sparsification = Some(found);

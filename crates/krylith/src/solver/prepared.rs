@@ -16,7 +16,7 @@ use crate::plan::SolvePlan;
 use crate::report::{Recovery, Report, Seconds};
 use crate::setup::{LayoutBuilder, SetupContext, SetupRecorder, SetupSummary, agree};
 use crate::space::require_same;
-use crate::sparsify::{Sparsification, Sparsified, Sparsify};
+use crate::sparsify::{Sparsified, Sparsify};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -126,16 +126,23 @@ impl Solver {
             system.set_up(recorder)
         };
         let mut built = set_up(&plan, sparsified.as_ref(), &mut recorder);
-        if plan.sparsify == Sparsify::Auto {
+        // What was decided, here or by the plan that is followed, and not asked for.
+        let is_planned = self.planned.is_some() && matches!(plan.sparsify, Sparsify::Chains(_));
+        if plan.sparsify == Sparsify::Auto || is_planned {
             // A pivot that was good in A may be bad without what was dropped.
             let known = plan.sparsification.as_ref().map_or(0.0, |found| found.shift);
-            let lost = sparsified.is_some()
-                && match &built {
-                    Ok((_, summary)) => summary.shift > known || summary.kind != plan.preconditioner,
-                    Err(error) => matches!(error, SolveError::Setup(_)),
-                };
+            let failed = built.as_ref().is_err_and(|error| matches!(error, SolveError::Setup(_)));
+            let is_bad = built
+                .as_ref()
+                .is_ok_and(|(_, summary)| summary.shift > known || summary.kind != plan.preconditioner);
+            let lost = sparsified.is_some() && (failed || is_bad);
             if space.first(lost.then_some((0, 0.0)))?.is_some() {
-                recorder.recovery = plan.sparsification.iter_mut().map(Sparsification::withdraw).collect();
+                let reason = match failed {
+                    true => "there is no factor without what would be dropped",
+                    false => "a pivot is bad without what would be dropped",
+                };
+                recorder.recovery =
+                    plan.sparsification.iter_mut().map(|found| found.withdraw(reason)).collect();
                 sparsified = None;
                 drop(built);
                 built = set_up(&plan, None, &mut recorder);
@@ -211,6 +218,11 @@ impl Solver {
 }
 
 impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
+    /// The matrix without some entries that the preconditioner is made from; none if it is made from A.
+    pub fn sparsified(&self) -> Option<&Csr<f64>> {
+        self.sparsified.as_ref().map(Sparsified::matrix)
+    }
+
     /// What is done, and why.
     pub fn plan(&self) -> &SolvePlan {
         &self.plan

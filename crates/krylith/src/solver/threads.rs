@@ -67,7 +67,7 @@ impl Solver {
         self.prepare(a)?.solve(a, b, x)
     }
 
-    /// What a solve of this matrix will do, and why. It analyzes, and factors nothing.
+    /// What a solve of this matrix will do, and why. It analyzes, and factors nothing, unless a sparser matrix is to be decided about.
     pub fn plan(&self, a: &Csr<f64>) -> Result<SolvePlan, SolveError> {
         let threads = self.threads.unwrap_or_else(cores);
         let space = Threads::for_rows(threads, a.nrows());

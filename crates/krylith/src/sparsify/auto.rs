@@ -6,7 +6,8 @@
 //!
 //! Whether that is worth it is predicted for a machine: an iteration is priced with the wavefronts and entries that are left, iterations are taken to be
 //! [`MORE_ITERATIONS`] times as many, and the factor that says what is small costs a set-up. It is refused where sweeps wait for nobody, and where the gain is less than
-//! [`LEAST_GAIN`]. Where the factor of Â then needs a larger shift of the diagonal than that of A, A is taken after all: on `s3rmq4m1` the shift takes 285 iterations to 442. All of it is counted, nothing timed, so that the decision is the same on any number of threads.
+//! [`LEAST_GAIN`], or [`LEAST_GAIN_OF_DEFAULT`] if nobody has asked; before that factor is made, if a third fewer wavefronts would not be worth it. Where the factor of Â then needs a larger shift of the diagonal than that of A, A is taken after all: on `s3rmq4m1` the shift takes 285 iterations to 442. All of it is counted, nothing timed, so that the decision is the same on any number of threads;
+//! only where there is no memory for the factor it is another.
 
 use super::chains::{Cut, cut};
 use super::{Candidate, Sparsification, count_wavefronts, indicator};
@@ -15,7 +16,7 @@ use crate::matrix::Csr;
 use crate::operator::{Preconditioner, Recipe};
 use crate::plan::{Applied, Machine, StorageKind, Work};
 use crate::precond::registry::Construction;
-use crate::precond::{Incomplete, PrecondSpec};
+use crate::precond::{Incomplete, PrecondSpec, Update, bytes_by_rows};
 use crate::space::Threads;
 
 /// In a trial on some 25 matrices of the catalogue and the gallery, dropping up to 0.02 took 1.004 times the iterations in the geometric mean and 1.17 at most, 0.03 took 1.015 and
@@ -24,13 +25,18 @@ pub(super) const THETA: f64 = 0.03;
 /// What iterations are predicted to grow by.
 const MORE_ITERATIONS: f64 = 1.02;
 /// The predicted time without over that with it, at least.
-const LEAST_GAIN: f64 = 1.05;
-/// As many iterations are taken for granted when the cost of the decision is weighed.
+pub(crate) const LEAST_GAIN: f64 = 1.05;
+/// The same where nobody has asked for it.
+pub(crate) const LEAST_GAIN_OF_DEFAULT: f64 = 1.1;
+/// As many iterations are taken for granted when the cost of the decision is weighed and nothing has been predicted.
 const ITERATIONS: f64 = 50.0;
+/// Of so many wavefronts one is hoped to be saved: where that would not pay, no factor is made to see. The median of what is saved is 37 %.
+const HOPED: usize = 3;
 /// Smaller matrices are solved in about a millisecond.
 const LEAST_ENTRIES: usize = 20_000;
 
 /// What the decision depends on besides the matrix.
+#[derive(Clone, Copy)]
 pub(crate) struct Setting<'a> {
     /// Whose sweeps wait.
     pub machine: &'a Machine,
@@ -44,6 +50,12 @@ pub(crate) struct Setting<'a> {
     pub in_blocks: bool,
     /// A is stored without indices.
     pub on_grid: bool,
+    /// The predicted time without over that with it, at least.
+    pub least_gain: f64,
+    /// Predicted, if they were.
+    pub iterations: Option<f64>,
+    /// Bytes that a factor may take.
+    pub limit: u64,
 }
 
 /// Decides what is dropped; no marks if A stays as it is.
@@ -61,33 +73,38 @@ pub(crate) fn choose(a: &Csr<f64>, setting: &Setting<'_>) -> (Sparsification, Op
         (setting.on_grid, "the matrix is that of a grid, and stored as one"),
         (setting.reordered, "chains are known for the order as given only"),
         (by_blocks, "rows of a dense block are swept together"),
-        (setting.kind.level() > 0, "fill has other chains than A"),
+        (has_fill(setting.kind), "fill has other chains than A"),
+        (!drops(setting.kind), "what may be dropped is known of factors that keep no sums"),
     ];
     if let Some((_, reason)) = why_not.into_iter().find(|(holds, _)| *holds) {
         return refused(reason.into());
     }
     let before = count_wavefronts(a.pattern(), |_| true);
     let off = iteration(a, setting, (a.nnz(), before));
-    let best = off / iteration(a, setting, (a.nnz(), 1));
-    if best < LEAST_GAIN {
-        return refused(format!("{before} wavefronts are too few to gain by"));
+    let cost = machine.set_up(StorageKind::Rows, (a.nrows(), a.nnz()), a.nnz() as f64, 1.0);
+    let iterations = setting.iterations.unwrap_or(ITERATIONS);
+    // The gain of an iteration, and whether all of them pay for the decision.
+    let gain = |with: f64| (off / with, cost <= iterations * (off - with));
+    let hoped = gain(MORE_ITERATIONS * iteration(a, setting, (a.nnz(), before - before / HOPED)));
+    if hoped.0 < setting.least_gain || !hoped.1 {
+        return refused(format!("too little of an iteration is waiting for {before} wavefronts"));
     }
-    let Some((sizes, shift)) = sizes_in_factor(a, setting) else {
-        return refused(NO_FACTOR.into());
+    let (sizes, shift) = match sizes_in_factor(a, setting) {
+        Ok(found) => found,
+        Err(reason) => return refused(reason.into()),
     };
     let (candidate, kept) = candidate(a, &sizes, THETA);
-    let with = iteration(a, setting, (a.nnz() - candidate.dropped, candidate.wavefronts));
-    let gain = off / (with * MORE_ITERATIONS);
-    let cost = machine.set_up(StorageKind::Rows, (a.nrows(), a.nnz()), a.nnz() as f64, 1.0);
-    let pays = cost <= ITERATIONS * (off - with * MORE_ITERATIONS);
+    let left = (a.nnz() - candidate.dropped, candidate.wavefronts);
+    let (gain, pays) = gain(MORE_ITERATIONS * iteration(a, setting, left));
     let predicted = format!("an iteration is predicted to be {gain:.2} times as fast on `{}`", machine.name);
-    let taken = gain >= LEAST_GAIN && pays;
+    let least = setting.least_gain;
+    let taken = gain >= least && pays;
     let reason = match (taken, pays) {
         (true, _) => format!("{predicted}; entries up to {THETA} of the factor's rows on the longest chains"),
-        (false, false) if gain >= LEAST_GAIN => {
+        (false, false) if gain >= least => {
             format!("{predicted}, too little for what the decision costs")
         }
-        (false, _) => format!("{predicted}, less than {LEAST_GAIN}"),
+        (false, _) => format!("{predicted}, less than {least}"),
     };
     let found = Sparsification {
         wavefronts: Some(before),
@@ -105,8 +122,9 @@ pub(crate) fn by_factor(
     setting: &Setting<'_>,
     theta: f64,
 ) -> (Sparsification, Option<Vec<bool>>) {
-    let Some((sizes, shift)) = sizes_in_factor(a, setting) else {
-        return (Sparsification::refused(NO_FACTOR.into()), None);
+    let (sizes, shift) = match sizes_in_factor(a, setting) {
+        Ok(found) => found,
+        Err(reason) => return (Sparsification::refused(reason.into()), None),
     };
     let before = count_wavefronts(a.pattern(), |_| true);
     let (candidate, kept) = candidate(a, &sizes, theta);
@@ -120,7 +138,15 @@ pub(crate) fn by_factor(
     (found, Some(kept))
 }
 
-const NO_FACTOR: &str = "there is no incomplete factor to see what is small";
+/// Whether a factor of this kind has entries where A has none.
+fn has_fill(kind: PrecondSpec) -> bool {
+    kind.level() > 0 || matches!(kind.construct(), Construction::Threshold(_))
+}
+
+/// Whether what elimination would make elsewhere is dropped, as in IC(0) and ILU(0). Modified factors keep sums of rows, which dropping would change.
+fn drops(kind: PrecondSpec) -> bool {
+    kind.incomplete().is_some_and(|recipe| recipe.form.update == Update::Drop)
+}
 
 fn candidate(a: &Csr<f64>, sizes: &[f64], theta: f64) -> (Candidate, Vec<bool>) {
     let Cut { kept, dropped, wavefronts } = cut(a.pattern(), sizes, theta);
@@ -144,15 +170,21 @@ fn iteration(a: &Csr<f64>, setting: &Setting<'_>, (left, wavefronts): (usize, us
     })
 }
 
-/// The size of each entry below the diagonal in a factor without fill, and what the diagonal was shifted by for it; none if there is no such factor.
-fn sizes_in_factor(a: &Csr<f64>, setting: &Setting<'_>) -> Option<(Vec<f64>, f64)> {
+/// The size of each entry below the diagonal in a factor without fill, and what the diagonal was shifted by for it; else why there is no such factor.
+fn sizes_in_factor(a: &Csr<f64>, setting: &Setting<'_>) -> Result<(Vec<f64>, f64), &'static str> {
     const SHIFTS: [f64; 5] = [0.0, 1e-3, 1e-2, 1e-1, 1.0];
+    const NONE: &str = "there is no incomplete factor to see what is small";
+    // The factor, and the sizes.
+    if bytes_by_rows(a.nrows(), a.nnz() as u64).saturating_add(8 * a.nnz() as u64) > setting.limit {
+        return Err("a factor to see what is small takes more memory than it may");
+    }
     let recipe = if setting.kind.info().symmetric { Incomplete::ic(0) } else { Incomplete::ilu(0) };
-    let mut factor = recipe.analyze(setting.space, a).ok()?.allocate::<f64, f64>();
-    let shift = SHIFTS.into_iter().find(|&shift| {
-        factor.set_shift(shift);
+    let mut factor = recipe.analyze(setting.space, a).map_err(|_| NONE)?.allocate::<f64, f64>();
+    let works = |shift: &f64| {
+        factor.set_shift(*shift);
         factor.refactor(setting.space, a).is_ok()
-    })?;
+    };
+    let shift = SHIFTS.into_iter().find(works).ok_or(NONE)?;
     let (lower, inverse, upper) = factor.parts();
     let mut sizes = vec![0.0; a.nnz()];
     for i in 0..a.nrows() {
@@ -160,13 +192,13 @@ fn sizes_in_factor(a: &Csr<f64>, setting: &Setting<'_>) -> Option<(Vec<f64>, f64
         let (columns, values) = lower.row(i);
         for (&j, &l) in columns.iter().zip(values) {
             let u = upper.get(j as usize, i);
-            let place = a.pattern().find(i, j as usize)?;
+            let place = a.pattern().find(i, j as usize).ok_or(NONE)?;
             let size = l.abs().max(u.abs()) * scale / inverse[j as usize].abs().sqrt();
             // 0 / 0 on a diagonal that is zero: nothing is known, and nothing dropped.
             sizes[place] = if size.is_nan() { f64::INFINITY } else { size };
         }
     }
-    Some((sizes, shift))
+    Ok((sizes, shift))
 }
 
 #[cfg(test)]
@@ -175,22 +207,42 @@ mod tests {
     use crate::gallery::Problem;
     use crate::plan::{MANY_CORE, REFERENCE};
 
+    fn setting<'a>(machine: &'a Machine, space: &'a Threads<f64>) -> Setting<'a> {
+        Setting {
+            machine,
+            space,
+            method: Method::Cg,
+            kind: PrecondSpec::ic(0),
+            reordered: false,
+            in_blocks: false,
+            on_grid: false,
+            least_gain: LEAST_GAIN,
+            iterations: None,
+            limit: u64::MAX,
+        }
+    }
+
     fn decide(name: &str, machine: &Machine, threads: usize) -> (Sparsification, Option<Vec<bool>>) {
         let a = name.parse::<Problem>().unwrap().generate().unwrap();
-        let kind = PrecondSpec::ic(0);
-        let space = Threads::new(threads);
-        choose(
-            &a,
-            &Setting {
-                machine,
-                space: &space,
-                method: Method::Cg,
-                kind,
-                reordered: false,
-                in_blocks: false,
-                on_grid: false,
-            },
-        )
+        choose(&a, &setting(machine, &Threads::new(threads)))
+    }
+
+    /// Where few iterations are predicted the decision does not pay, and without memory there is no factor to decide by.
+    #[test]
+    fn it_is_refused_where_it_does_not_pay_or_fit() {
+        let a = "circuit:80".parse::<Problem>().unwrap().generate().unwrap();
+        let (machine, space) = (MANY_CORE, Threads::new(1));
+        let usual = setting(&machine, &space);
+        for (other, why) in [
+            (Setting { iterations: Some(0.01), ..usual }, "too little of an iteration"),
+            (Setting { limit: 1000, ..usual }, "more memory"),
+            (Setting { least_gain: 100.0, ..usual }, "waiting for 416 wavefronts"),
+            (Setting { kind: "ict(0.01)".parse().unwrap(), ..usual }, "other chains"),
+            (Setting { kind: "mic0".parse().unwrap(), ..usual }, "keep no sums"),
+        ] {
+            let (found, kept) = choose(&a, &other);
+            assert!(kept.is_none() && found.reason.contains(why), "{found}");
+        }
     }
 
     #[test]

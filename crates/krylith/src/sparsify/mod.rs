@@ -24,8 +24,8 @@ mod paper;
 mod ranking;
 mod sparsified;
 
-pub(crate) use auto::Setting;
-pub use paper::Paper;
+pub(crate) use auto::{LEAST_GAIN, LEAST_GAIN_OF_DEFAULT, Setting};
+pub use paper::{Paper, Selection};
 pub use sparsified::Sparsified;
 
 use crate::error::SolveError;
@@ -186,11 +186,11 @@ impl Sparsification {
         Sparsification { wavefronts: None, candidates: Vec::new(), taken: None, reason, shift: 0.0 }
     }
 
-    /// A stays as it is after all: without the dropped entries a pivot is bad. The step for the report.
-    pub(crate) fn withdraw(&mut self) -> Recovery {
+    /// A stays as it is after all, for this reason. The step for the report.
+    pub(crate) fn withdraw(&mut self, reason: &str) -> Recovery {
         self.taken = None;
-        self.reason = "a pivot is bad without what would be dropped".into();
-        let failed = "sparsification: a pivot is bad without what is dropped".into();
+        self.reason = reason.into();
+        let failed = format!("sparsification: {reason}");
         Recovery { failed, row: None, value: None, action: "the preconditioner is made from A".into() }
     }
 

@@ -37,34 +37,58 @@ impl Default for Paper {
     }
 }
 
+/// What Algorithm 2 takes.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Selection {
+    /// Those that were looked at, in order.
+    pub candidates: Vec<Candidate>,
+    /// Which of them is taken.
+    pub taken: usize,
+    /// Why.
+    pub reason: String,
+}
+
 impl Paper {
+    /// Looks at candidates, the sparsest first, and takes the first that is safe and has at least ω percent fewer wavefronts than `before`; else the last if that is safe, else the first.
+    /// Those after the one that is taken are not asked for.
+    ///
+    /// # Panics
+    ///
+    /// If there are none.
+    pub fn select(self, before: usize, candidates: impl IntoIterator<Item = Candidate>) -> Selection {
+        let mut all: Vec<Candidate> = Vec::new();
+        for candidate in candidates {
+            all.push(candidate);
+            let (percent, gain) = (candidate.percent, candidate.reduction(before));
+            if candidate.indicator <= self.tau && gain >= self.omega {
+                let reason = format!("{percent} % is safe, with {gain:.1} % fewer wavefronts");
+                return Selection { taken: all.len() - 1, candidates: all, reason };
+            }
+        }
+        let last = all.last().expect("a candidate at least");
+        let (taken, reason) = match last.indicator <= self.tau {
+            true => (all.len() - 1, format!("no safe ratio has {} % fewer wavefronts", self.omega)),
+            false => {
+                (0, format!("no ratio is safe: not even the last has an indicator of {} or less", self.tau))
+            }
+        };
+        Selection { candidates: all, taken, reason }
+    }
+
     /// Decides what is dropped.
     pub(super) fn choose(self, a: &Csr<f64>) -> (Sparsification, Vec<bool>) {
         let trial = Trial::new(a, PERCENT[0]);
-        let mut candidates = Vec::new();
-        for (k, percent) in PERCENT.into_iter().enumerate() {
-            let last = k + 1 == PERCENT.len();
-            let candidate = trial.of(percent);
-            let (safe, gain) = (candidate.indicator <= self.tau, candidate.reduction(trial.wavefronts));
-            candidates.push(candidate);
-            if safe && (gain >= self.omega || last) {
-                let reason = match gain >= self.omega {
-                    true => format!("{percent} % is safe, with {gain:.1} % fewer wavefronts"),
-                    false => format!("no safe ratio has {} % fewer wavefronts", self.omega),
-                };
-                return trial.conclude(percent, candidates, reason);
-            }
-        }
-        let reason = format!("no ratio is safe: all exceed {} by the indicator", self.tau);
-        trial.conclude(PERCENT[0], candidates, reason)
+        let found = self.select(trial.wavefronts, PERCENT.into_iter().map(|percent| trial.of(percent)));
+        trial.conclude(found)
     }
 }
 
 /// Decides nothing: so many percent.
 pub(super) fn by_percent(a: &Csr<f64>, percent: f64) -> (Sparsification, Vec<bool>) {
     let trial = Trial::new(a, percent);
-    let candidate = trial.of(percent);
-    trial.conclude(percent, vec![candidate], "as asked".into())
+    let candidates = vec![trial.of(percent)];
+    trial.conclude(Selection { candidates, taken: 0, reason: "as asked".into() })
 }
 
 /// Ratios of one matrix.
@@ -90,15 +114,11 @@ impl<'a> Trial<'a> {
         }
     }
 
-    fn conclude(
-        self,
-        percent: f64,
-        candidates: Vec<Candidate>,
-        reason: String,
-    ) -> (Sparsification, Vec<bool>) {
-        let kept = self.ranking.kept(self.ranking.dropped(percent));
-        let taken = candidates.iter().position(|candidate| candidate.percent == percent);
-        (Sparsification { wavefronts: Some(self.wavefronts), candidates, taken, reason, shift: 0.0 }, kept)
+    fn conclude(self, found: Selection) -> (Sparsification, Vec<bool>) {
+        let Selection { candidates, taken, reason } = found;
+        let kept = self.ranking.kept(self.ranking.dropped(candidates[taken].percent));
+        let (wavefronts, taken) = (Some(self.wavefronts), Some(taken));
+        (Sparsification { wavefronts, candidates, taken, reason, shift: 0.0 }, kept)
     }
 }
 

@@ -4,11 +4,14 @@
 use super::poisson;
 use super::ranks::{Layout, Part, PartMatrix, Rank, on_both};
 use krylith::engine::SolverSpace;
+use krylith::gallery::Problem;
 use krylith::operator::{DynPreconditioner, LinearOperator, Preconditioner, Recipe};
+use krylith::plan::MANY_CORE;
 use krylith::precond::{IncompleteFactor, IncompleteSymbolic};
 use krylith::setup::{Attempt, Built, LayoutBuilder, Prospect, SetupContext, SetupRecorder, SetupSummary};
 use krylith::solver::{Method, PrecondSpec, Prepared, Watch};
 use krylith::space::Threads;
+use krylith::sparsify::Sparsify;
 use krylith::{BackendError, Csr, Outcome, Report, SetupError, SolveError, Solver};
 
 /// Where the matrix is cut.
@@ -192,6 +195,23 @@ fn auto_solves_and_certifies() {
     // Close to what one process takes with the factor of the whole matrix.
     let alone = Solver::new().solve(&a, &b).unwrap().report;
     assert!(report.iterations >= alone.iterations && report.iterations < 2 * alone.iterations);
+}
+
+/// Each rank drops entries of its own block; the iteration is on the whole A.
+#[test]
+fn every_rank_drops_from_its_own_block() {
+    let a = "circuit:110".parse::<Problem>().unwrap().generate().unwrap();
+    let b = rhs(&a);
+    let cut = a.nrows() / 2;
+    for sparsify in [Sparsify::Percent(5.0), Sparsify::paper(), Sparsify::auto()] {
+        let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::ic(0));
+        let (x, reports) = solve_cut(&solver.machine(MANY_CORE).sparsify(sparsify), &a, &b, cut);
+        for report in reports.iter().flatten() {
+            assert!(report.plan.sparsification.as_ref().unwrap().chosen().is_some(), "{sparsify}");
+        }
+        agreed(reports).require_converged().unwrap();
+        assert!(residual(&a, &x, &b) <= 1e-8);
+    }
 }
 
 /// A pivot that is bad on one rank is followed by the same shift on both, and the row is that of the whole matrix.
