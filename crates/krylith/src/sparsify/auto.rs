@@ -6,7 +6,7 @@
 //!
 //! Whether that is worth it is predicted for a machine: an iteration is priced with the wavefronts and entries that are left, iterations are taken to be
 //! [`MORE_ITERATIONS`] times as many, and the factor that says what is small costs a set-up. It is refused where sweeps wait for nobody, and where the gain is less than
-//! [`LEAST_GAIN`], or [`LEAST_GAIN_OF_DEFAULT`] if nobody has asked; before that factor is made, if a third fewer wavefronts would not be worth it. Where the factor of Â then needs a larger shift of the diagonal than that of A, A is taken after all: on `s3rmq4m1` the shift takes 285 iterations to 442. All of it is counted, nothing timed, so that the decision is the same on any number of threads;
+//! [`LEAST_GAIN`], or [`LEAST_GAIN_OF_DEFAULT`] if nobody has asked; before that factor is made, if a third fewer wavefronts would not be worth it. It is refused, too, where a pivot is not positive. Where the factor of Â then needs a larger shift of the diagonal than that of A, A is taken after all: on `s3rmq4m1` the shift takes 285 iterations to 442. All of it is counted, nothing timed, so that the decision is the same on any number of threads;
 //! only where there is no memory for the factor it is another.
 
 use super::chains::{Cut, cut};
@@ -75,6 +75,7 @@ pub(crate) fn choose(a: &Csr<f64>, setting: &Setting<'_>) -> (Sparsification, Op
         (by_blocks, "rows of a dense block are swept together"),
         (has_fill(setting.kind), "fill has other chains than A"),
         (!drops(setting.kind), "what may be dropped is known of factors that keep no sums"),
+        ((0..a.nrows()).any(|i| a.get(i, i) <= 0.0), "the diagonal is not positive"),
     ];
     if let Some((_, reason)) = why_not.into_iter().find(|(holds, _)| *holds) {
         return refused(reason.into());
@@ -89,10 +90,13 @@ pub(crate) fn choose(a: &Csr<f64>, setting: &Setting<'_>) -> (Sparsification, Op
     if hoped.0 < setting.least_gain || !hoped.1 {
         return refused(format!("too little of an iteration is waiting for {before} wavefronts"));
     }
-    let (sizes, shift) = match sizes_in_factor(a, setting) {
+    let Sizes { sizes, shift, is_positive } = match sizes_in_factor(a, setting) {
         Ok(found) => found,
         Err(reason) => return refused(reason.into()),
     };
+    if !is_positive {
+        return refused("a pivot is not positive, so that small entries may matter".into());
+    }
     let (candidate, kept) = candidate(a, &sizes, THETA);
     let left = (a.nnz() - candidate.dropped, candidate.wavefronts);
     let (gain, pays) = gain(MORE_ITERATIONS * iteration(a, setting, left));
@@ -122,7 +126,7 @@ pub(crate) fn by_factor(
     setting: &Setting<'_>,
     theta: f64,
 ) -> (Sparsification, Option<Vec<bool>>) {
-    let (sizes, shift) = match sizes_in_factor(a, setting) {
+    let Sizes { sizes, shift, .. } = match sizes_in_factor(a, setting) {
         Ok(found) => found,
         Err(reason) => return (Sparsification::refused(reason.into()), None),
     };
@@ -170,8 +174,18 @@ fn iteration(a: &Csr<f64>, setting: &Setting<'_>, (left, wavefronts): (usize, us
     })
 }
 
-/// The size of each entry below the diagonal in a factor without fill, and what the diagonal was shifted by for it; else why there is no such factor.
-fn sizes_in_factor(a: &Csr<f64>, setting: &Setting<'_>) -> Result<(Vec<f64>, f64), &'static str> {
+/// What a factor without fill says of the entries of A.
+struct Sizes {
+    /// The size of each entry below the diagonal; 0 of the others.
+    sizes: Vec<f64>,
+    /// What the diagonal was shifted by for the factor.
+    shift: f64,
+    /// All pivots are positive.
+    is_positive: bool,
+}
+
+/// Makes the factor; else why there is none.
+fn sizes_in_factor(a: &Csr<f64>, setting: &Setting<'_>) -> Result<Sizes, &'static str> {
     const SHIFTS: [f64; 5] = [0.0, 1e-3, 1e-2, 1e-1, 1.0];
     const NONE: &str = "there is no incomplete factor to see what is small";
     // The factor, and the sizes.
@@ -198,7 +212,7 @@ fn sizes_in_factor(a: &Csr<f64>, setting: &Setting<'_>) -> Result<(Vec<f64>, f64
             sizes[place] = if size.is_nan() { f64::INFINITY } else { size };
         }
     }
-    Ok((sizes, shift))
+    Ok(Sizes { sizes, shift, is_positive: inverse.iter().all(|d| *d > 0.0) })
 }
 
 #[cfg(test)]
@@ -252,6 +266,22 @@ mod tests {
         {
             let (found, kept) = decide(name, machine, 1);
             assert!(kept.is_none() && found.candidates.is_empty() && found.reason.contains(why), "{found}");
+        }
+    }
+
+    /// Small entries of an indefinite matrix may be what it is solved by: on `ex2` of the FIDAP matrices dropping them takes convergence.
+    #[test]
+    fn it_is_refused_where_a_pivot_is_not_positive() {
+        let a = "circuit:80".parse::<Problem>().unwrap().generate().unwrap();
+        let (machine, space) = (MANY_CORE, Threads::new(1));
+        let setting = Setting { kind: PrecondSpec::ilu(0), ..setting(&machine, &space) };
+        assert!(choose(&a, &setting).1.is_some());
+        for (factor, why) in [(-1.0, "diagonal"), (1e-3, "pivot")] {
+            let mut a = a.clone();
+            let place = a.pattern().find(4000, 4000).unwrap();
+            a.values_mut()[place] *= factor;
+            let (found, kept) = choose(&a, &setting);
+            assert!(kept.is_none() && found.reason.contains(why), "{found}");
         }
     }
 
