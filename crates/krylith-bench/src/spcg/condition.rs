@@ -16,11 +16,9 @@ const TOLERANCE: f64 = 1e-4;
 /// max |λ| / min |λ|; none where no complete factor is good enough, as of a singular matrix, or small enough.
 pub fn condition(a: &Csr<f64>) -> Option<f64> {
     let product = |x: &[f64]| -> Result<Vec<f64>, Failure> {
-        let row = |i: usize| {
-            let (columns, values) = a.row(i);
-            columns.iter().zip(values).map(|(&j, v)| v * x[j as usize]).sum()
-        };
-        Ok((0..a.nrows()).map(row).collect())
+        let mut y = vec![0.0; x.len()];
+        a.mul_vec(x, &mut y)?;
+        Ok(y)
     };
     let solver = Solver::new().preconditioner(PrecondSpec::ldlt()).recover(false).threads(1);
     let prepared = solver.max_factor_bytes(BYTES).prepare(a).ok()?;

@@ -73,6 +73,14 @@ impl<P: Panel> Picture for Panels<P> {
     }
 }
 
+/// A chart with its name and room for labels.
+fn framed<'a, 'b, B: DrawingBackend>(area: &'a DrawingArea<B, Shift>, name: &str) -> ChartBuilder<'a, 'b, B> {
+    let mut chart = ChartBuilder::on(area);
+    chart.caption(name, ("sans-serif", 18)).margin(12).margin_right(28);
+    chart.x_label_area_size(44).y_label_area_size(52);
+    chart
+}
+
 /// Percentages of wavefronts saved, and speedups.
 struct Scatter(Vec<(f64, f64)>);
 
@@ -83,13 +91,7 @@ impl Panel for Scatter {
     {
         let top = self.0.iter().map(|p| p.1).fold(1.5, f64::max) * 1.1;
         let (low, left) = self.0.iter().fold((0.5, 0.0), |(low, left), p| (p.1.min(low), p.0.min(left)));
-        let mut chart = ChartBuilder::on(area)
-            .caption(name, ("sans-serif", 18))
-            .margin(12)
-            .margin_right(28)
-            .x_label_area_size(44)
-            .y_label_area_size(52)
-            .build_cartesian_2d(left..100.0, (low..top).log_scale())?;
+        let mut chart = framed(area, name).build_cartesian_2d(left..100.0, (low..top).log_scale())?;
         chart
             .configure_mesh()
             .light_line_style(WHITE)
@@ -123,13 +125,7 @@ impl Panel for Histogram {
         B::ErrorType: 'static,
     {
         let most = self.0.iter().flatten().copied().max().unwrap_or(0).max(1) as f64;
-        let mut chart = ChartBuilder::on(area)
-            .caption(name, ("sans-serif", 18))
-            .margin(12)
-            .margin_right(28)
-            .x_label_area_size(44)
-            .y_label_area_size(52)
-            .build_cartesian_2d(-1.0..EDGES.len() as f64, 0.0..1.15 * most)?;
+        let mut chart = framed(area, name).build_cartesian_2d(-1.0..EDGES.len() as f64, 0.0..1.15 * most)?;
         // An edge is where its number is.
         let edge = |x: &f64| {
             let place =

@@ -230,7 +230,7 @@ fn single(a: &Csr<f64>, fill: Option<f64>, asked: &Asked) -> Result<Ran, Failure
         },
         has_converged: finish.status == Status::Stopped(StopReason::ResidualMet),
         iterations: finish.iterations,
-        residual: relative_residual(a, &x),
+        residual: relative_residual(a, &x)?,
         set_up,
         solve,
     })
@@ -270,11 +270,9 @@ fn sparser(
 }
 
 /// ‖b − A x‖₂ / ‖b‖₂ for b = 1.
-fn relative_residual(a: &Csr<f64>, x: &[f32]) -> f64 {
-    let row = |i: usize| {
-        let (columns, values) = a.row(i);
-        let product: f64 = columns.iter().zip(values).map(|(&j, v)| v * f64::from(x[j as usize])).sum();
-        (1.0 - product).powi(2)
-    };
-    ((0..a.nrows()).map(row).sum::<f64>() / a.nrows() as f64).sqrt()
+fn relative_residual(a: &Csr<f64>, x: &[f32]) -> Result<f64, Failure> {
+    let x: Vec<f64> = x.iter().map(|&x| x.into()).collect();
+    let mut product = vec![0.0; a.nrows()];
+    a.mul_vec(&x, &mut product)?;
+    Ok((product.iter().map(|v| (1.0 - v).powi(2)).sum::<f64>() / a.nrows() as f64).sqrt())
 }

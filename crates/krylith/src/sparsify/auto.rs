@@ -184,7 +184,7 @@ struct Sizes {
     is_positive: bool,
 }
 
-/// Makes the factor; else why there is none.
+/// The sizes of entries in a factor that is made here, or the reason why there is none.
 fn sizes_in_factor(a: &Csr<f64>, setting: &Setting<'_>) -> Result<Sizes, &'static str> {
     const SHIFTS: [f64; 5] = [0.0, 1e-3, 1e-2, 1e-1, 1.0];
     const NONE: &str = "there is no incomplete factor to see what is small";
