@@ -163,6 +163,14 @@ fn of_machine(record: &Record, machine: &(String, bool), quantity: Quantity) -> 
             " Spearman's coefficient of the factor's wavefronts saved and speedups of the three ratios: {coefficient:.2}."
         );
     }
+    if quantity == Quantity::Total {
+        let auto = sorted(of("auto").into_iter());
+        let (least, most) = (digits(auto.first().copied()), digits(auto.last().copied()));
+        let others = digits(mean(&auto[..auto.len().saturating_sub(2)]));
+        notes += &format!(
+            " Speedups of `auto` are {least} to {most}; without the two largest the mean is {others}."
+        );
+    }
     format!("\n## {}, {}\n\n{notes}\n\n{}", label(machine), quantity.words(), table(&names, rows))
 }
 
@@ -272,10 +280,37 @@ fn convergence(record: &Record) -> String {
     let gained = record.cases.iter().filter(|case| !case.off().has_converged);
     let gained = gained.filter(|case| case.trials.iter().any(|trial| trial.has_converged)).count();
     let (all, some) = (record.cases.len(), converging.len());
+    let residuals = sorted(converging.iter().filter_map(|case| case.off().residual));
+    let residuals = match (residuals.first(), residuals.get(residuals.len() / 2), residuals.last()) {
+        (Some(least), Some(median), Some(most)) => {
+            format!(" Their recomputed residuals are {least:.0e} to {most:.0e}, {median:.0e} in the median.")
+        }
+        _ => String::new(),
+    };
+    let dropped = ["many-core", "device"].map(|machine| dropped_by_auto(record, machine)).concat();
     format!(
-        "\n## Convergence\n\nOf {all} matrices {some} converge without sparsification, and {gained} only with some of it.\n\n{}",
+        "\n## Convergence\n\nOf {all} matrices {some} converge without sparsification, and {gained} only with some of it.{residuals}{dropped}\n\n{}",
         table(&names, rows)
     )
+}
+
+/// On how many matrices `auto` drops something, and what it saves there.
+fn dropped_by_auto(record: &Record, machine: &str) -> String {
+    let saved = sorted(record.cases.iter().filter_map(|case| {
+        let taken = case.trial("auto", machine)?.taken?;
+        Some(taken.reduction(case.wavefronts))
+    }));
+    let Some(median) = saved.get(saved.len() / 2) else { return String::new() };
+    let (count, all) = (saved.len(), record.cases.len());
+    format!(
+        " For `{machine}` `auto` drops something on {count} of {all}, and saves {median:.0} % of the wavefronts there in the median."
+    )
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values
 }
 
 /// Geometric means of matrices that come from the same.
