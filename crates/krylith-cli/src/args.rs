@@ -51,6 +51,8 @@ pub enum Command {
     Convert(Convert),
     /// Draw where the entries of a matrix are, as SVG or PNG
     Spy(Spy),
+    /// List the GPUs and other devices of this machine, and what is missing
+    Devices(Devices),
 }
 
 /// Options appear in the help in this order; those with a heading come behind the others.
@@ -322,6 +324,13 @@ pub struct Convert {
 
     /// File to write; its ending decides the format: .mtx, .mtx.gz, .mtx.xz, .mtx.zst, .npz, .petsc
     pub output: PathBuf,
+}
+
+#[derive(Args)]
+pub struct Devices {
+    /// Write the list as JSON to a file, or with - to standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
 }
 
 /// What standard input is called.

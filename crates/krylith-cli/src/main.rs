@@ -5,6 +5,7 @@
 
 mod args;
 mod convert;
+mod devices;
 mod explain;
 mod failure;
 mod generate;
@@ -69,6 +70,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Gen(options) => generate::run(options)?,
         Command::Convert(options) => convert::run(options)?,
         Command::Spy(options) => spy::run(options)?,
+        Command::Devices(options) => devices::run(options)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -18,7 +18,7 @@ fn in_order(text: &str, names: &[&str]) {
 fn solving_comes_first() {
     let help = text(0, &["--help"]);
     assert!(help.starts_with("Solve sparse linear systems; "), "{help}");
-    in_order(&help, &["Commands:", "solve ", "info ", "gen ", "convert ", "spy "]);
+    in_order(&help, &["Commands:", "solve ", "info ", "gen ", "convert ", "spy ", "devices "]);
     for help in [text(0, &["solve", "--help"]), text(0, &["solve", "-h"])] {
         let options = &help[help.find("Options:").unwrap()..];
         in_order(

@@ -254,6 +254,40 @@ pub enum BackendError {
         /// Its own words.
         what: String,
     },
+    /// There is no device of the kind that was asked for.
+    #[error("{wanted}: {why}")]
+    NoDevice {
+        /// What was asked for.
+        wanted: String,
+        /// What was looked for and not found, and what to install.
+        why: String,
+    },
+    /// A device has no memory for what was asked for.
+    #[error("{device} has no memory for {}", size(*.bytes))]
+    OutOfMemory {
+        /// The name of the device.
+        device: String,
+        /// Bytes that were asked for.
+        bytes: u64,
+    },
+    /// A device stopped working; what was in its memory is gone.
+    #[error("{device} was lost: {call} ended with code {code}; start again, or solve on threads")]
+    DeviceLost {
+        /// The name of the device.
+        device: String,
+        /// The call of the driver that reported it.
+        call: &'static str,
+        /// The driver's code.
+        code: i32,
+    },
+    /// The kernels could not be compiled for a device.
+    #[error("the kernels could not be compiled for {device}: {log}")]
+    Compile {
+        /// The name of the device.
+        device: String,
+        /// What its compiler said.
+        log: String,
+    },
 }
 
 /// A solve that could not begin, or was cut short by the place it ran in.

@@ -28,4 +28,5 @@ pub(crate) use spmv::part_by_work;
 pub use summary::{Bin, Diagonal, Summary};
 pub(crate) use symmetry::Compared;
 pub use symmetry::{Mirror, Symmetry, Triangle};
-pub(crate) use version::{SeenValues, mix};
+pub use version::SeenValues;
+pub(crate) use version::mix;

@@ -39,13 +39,14 @@ impl Version {
 
 /// The values of a matrix that were taken over or factored.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct SeenValues {
+pub struct SeenValues {
     stamp: u64,
     hash: u128,
 }
 
 impl SeenValues {
-    pub(crate) fn of(space: &Threads<f64>, a: &Csr<f64>) -> Self {
+    /// Those of this matrix.
+    pub fn of(space: &Threads<f64>, a: &Csr<f64>) -> Self {
         SeenValues { stamp: a.version().stamp, hash: a.hash(space) }
     }
 
@@ -55,7 +56,7 @@ impl SeenValues {
     }
 
     /// Whether a matrix of the same pattern has the values that were seen.
-    pub(crate) fn are_those_of(&self, space: &Threads<f64>, a: &Csr<f64>) -> bool {
+    pub fn are_those_of(&self, space: &Threads<f64>, a: &Csr<f64>) -> bool {
         self.has_stamp_of(a) || self.hash == a.hash(space)
     }
 }

@@ -29,7 +29,7 @@ pub(crate) use x86::{Avx2, Avx512};
 pub(crate) use x86_block::Avx2Half;
 
 /// Numbers of a pack of [`Lanes`].
-pub(crate) const LANES: usize = 8;
+pub const LANES: usize = 8;
 
 /// An instruction set: arithmetic on packs of numbers.
 pub(crate) trait Simd: Copy {

@@ -10,11 +10,10 @@
 use crate::scalar::Scalar;
 use crate::simd::dispatch;
 
-/// Entries summed as one piece: part of the definition of a dot product, not a tuning parameter.
-pub(crate) const CHUNK: usize = 2048;
+/// Entries of a dot product that are summed as one piece: part of its definition, not a tuning parameter.
+pub const CHUNK: usize = 2048;
 
-/// Lanes of a sum.
-pub(crate) use crate::simd::LANES;
+pub use crate::simd::LANES;
 
 /// The lanes of a sum combined.
 #[inline(always)]
@@ -39,8 +38,9 @@ dispatch! {
         combine(lanes)
     }
 
-    /// Σ xᵢ, in lanes.
-    pub(crate) fn sum<T: Scalar>(x: &[T]) -> T {
+    /// Σ xᵢ in eight lanes: term k goes to lane k mod 8, and the lanes are added as ((0+4)+(2+6)) + ((1+5)+(3+7)). So are the sums of
+    /// the chunks of a dot product.
+    pub fn sum<T: Scalar>(x: &[T]) -> T {
         let mut lanes = [T::ZERO; LANES];
         let (xs, rest) = x.as_chunks::<LANES>();
         for x in xs {

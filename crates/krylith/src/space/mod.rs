@@ -12,7 +12,8 @@ mod threads;
 pub(crate) use crate::team::cores;
 pub use crate::team::{TeamStatistics, ThreadLimit, most_threads};
 pub use extremes::Extremes;
-pub(crate) use lanes::{CHUNK, LANES, combine as combine_lanes, dot as dot_chunk, sum as sum_lanes};
+pub use lanes::{CHUNK, LANES, sum as sum_in_lanes};
+pub(crate) use lanes::{combine as combine_lanes, dot as dot_chunk};
 pub use threads::Threads;
 
 use crate::error::BackendError;

@@ -13,7 +13,7 @@ use crate::disjoint::DisjointSlice;
 use crate::error::BackendError;
 use crate::operator::{SplitSweeps, SplitVectors};
 use crate::simd::{self, LANES, Lanes};
-use crate::space::{Threads, require_same, sum_lanes};
+use crate::space::{Threads, require_same, sum_in_lanes};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -131,7 +131,7 @@ impl<S: simd::StorageScalar> SplitSweeps<Threads<f64>, StencilMatrix> for Stenci
                 });
             }));
         }
-        Ok([sum_lanes(&sums[..pieces]), sum_lanes(&sums[pieces..])])
+        Ok([sum_in_lanes(&sums[..pieces]), sum_in_lanes(&sums[pieces..])])
     }
 
     fn advance(
@@ -170,7 +170,7 @@ impl<S: simd::StorageScalar> SplitSweeps<Threads<f64>, StencilMatrix> for Stenci
                 }
             });
         }
-        Ok(sum_lanes(&sums[..layout.pieces()]))
+        Ok(sum_in_lanes(&sums[..layout.pieces()]))
     }
 }
 

@@ -1,0 +1,42 @@
+//! Devices: what is there is listed, and a machine without drivers is no error.
+
+mod common;
+
+use common::text;
+use std::process::Command;
+
+/// The command where no driver can be found.
+fn without_drivers(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let empty = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_krylith"))
+        .args(arguments)
+        .env("OCL_ICD_VENDORS", empty.path())
+        .env("OCL_ICD_FILENAMES", "")
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_machine_without_drivers_lists_what_to_install() {
+    let (status, listed, error) = without_drivers(&["devices"]);
+    assert_eq!((status, error.as_str()), (Some(0), ""), "{listed}");
+    assert!(listed.contains("opencl: ") && listed.contains("opencl-icd"), "{listed}");
+    assert!(listed.contains("threads of the processor"), "{listed}");
+    let (status, json, _) = without_drivers(&["devices", "--json", "-"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((status, json["devices"].as_array().unwrap().len()), (Some(0), 0));
+    assert!(json["missing"].as_array().unwrap().iter().any(|m| m["backend"] == "opencl"));
+}
+
+#[test]
+fn every_device_has_a_name_and_abilities() {
+    let json: serde_json::Value = serde_json::from_str(&text(0, &["devices", "--json", "-"])).unwrap();
+    let listed = text(0, &["devices"]);
+    for device in json["devices"].as_array().unwrap() {
+        assert!(listed.contains(device["device"].as_str().unwrap()), "{listed}");
+        assert!(device["memory_bytes"].as_u64().unwrap() > 0 && device["f64"].is_boolean());
+        assert_eq!(device["usable"].as_bool().unwrap(), device["lacks"].is_null());
+    }
+}
