@@ -19,11 +19,18 @@
 #endif
 typedef uint u32;
 typedef ulong u64;
+#if SHAPE_CPU
+/* Told how many items there are, compilers need not look for vectors across items. */
+#define KERNEL kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+#else
 #define KERNEL kernel void
+#endif
 #define DEVICE
 #define GLOBAL global
 #define LOCAL local
 #define RESTRICT restrict
+/* Before a loop whose sum has a fixed order: some compilers for processors reorder it otherwise. */
+#define IN_ORDER _Pragma("clang loop vectorize(disable) interleave(disable)")
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define ITEM ((u32)get_local_id(0))
 #define ITEMS ((u32)get_local_size(0))
@@ -38,6 +45,7 @@ typedef unsigned long long u64;
 #define GLOBAL
 #define LOCAL __shared__
 #define RESTRICT __restrict__
+#define IN_ORDER
 #define BARRIER() __syncthreads()
 #define ITEM threadIdx.x
 #define ITEMS blockDim.x
@@ -121,7 +129,7 @@ DEVICE u64 within(u64 i, u64 count, GLOBAL u32 *fault) {
 #define FOR_EACH_TERM(i, n, ...) \
     { \
         u64 last = SMALLER((PIECE + 1) * CHUNK, n); \
-        for (u64 i = PIECE * CHUNK + ITEM % LANES; i < last; i += LANES) { __VA_ARGS__ } \
+        IN_ORDER for (u64 i = PIECE * CHUNK + ITEM % LANES; i < last; i += LANES) { __VA_ARGS__ } \
     }
 #define STORE_SUM(k, out, at) \
     parts[ITEM] = sums[k]; \

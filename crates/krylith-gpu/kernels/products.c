@@ -42,7 +42,8 @@ KERNEL product_lanes(ROWS, u64 n FAULT) {
         REAL sum = 0;
         if (i < n) {
             u64 end = AT(row_ptr, i + 1);
-            for (u64 k = AT(row_ptr, i) + ITEM % LANES; k < end; k += LANES) sum += AT(values, k) * AT(x, AT(col_idx, k));
+            IN_ORDER for (u64 k = AT(row_ptr, i) + ITEM % LANES; k < end; k += LANES)
+                sum += AT(values, k) * AT(x, AT(col_idx, k));
         }
         lanes[ITEM] = sum;
         BARRIER();

@@ -278,6 +278,8 @@ pub struct Counts {
     pub bytes_down: u64,
     /// How often the host waited for the device.
     pub synchronisations: u64,
+    /// Buffers allocated through this queue.
+    pub allocations: u64,
     /// Launches and seconds by kernel, where the device is timed.
     pub kernels: BTreeMap<&'static str, (u64, f64)>,
 }
@@ -385,6 +387,7 @@ impl Queue {
     /// A new buffer whose content is anything.
     pub(crate) fn allocate<T: Element>(&self, len: usize) -> Result<Buffer<T>, BackendError> {
         let (buffer, guard) = (self.device.allocate(len)?, self.device.guard());
+        self.work().counts.allocations += 1;
         for offset in [0, guard + buffer.bytes()].into_iter().filter(|_| guard > 0) {
             // SAFETY: a checked buffer has guards before and after its elements.
             unsafe { self.work().stream.write(buffer.memory, offset, &[GUARD_BYTE; GUARD])? };

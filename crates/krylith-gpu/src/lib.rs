@@ -9,10 +9,14 @@ mod cache;
 mod device;
 mod discover;
 mod driver;
+mod factor;
 mod info;
+mod layout;
 mod matrix;
 mod program;
+mod solver;
 mod space;
+mod sweeps;
 
 pub use device::{Buffer, Counts, Device, DeviceOptions, DeviceScalar, Element};
 pub use discover::{Devices, Selector, devices};
@@ -21,6 +25,7 @@ pub use driver::faults::Faults;
 pub use info::{Backend, DeviceInfo, DeviceKind};
 pub use matrix::{DeviceMatrix, DeviceStorage};
 pub use program::KernelShape;
+pub use solver::{DevicePrepared, DeviceSolver, HostVectors, OnDevice};
 pub use space::{DeviceSpace, DeviceVector};
 
 /// The kernels in the shape for GPUs, compiled by NVRTC for an architecture such as 80 for sm_80: a cubin, or what the compiler said.

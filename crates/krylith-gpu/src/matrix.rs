@@ -156,7 +156,32 @@ fn blocks(pattern: &Pattern, size: usize) -> Option<Places> {
     Some(Places { starts, col_idx, order: None, places: Some(places) })
 }
 
+impl std::fmt::Display for DeviceStorage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            DeviceStorage::Rows => write!(f, "rows"),
+            DeviceStorage::Lanes => write!(f, "rows with eight items each"),
+            DeviceStorage::Slices => write!(f, "slices"),
+            DeviceStorage::Blocks(size) => write!(f, "blocks of {size} x {size}"),
+        }
+    }
+}
+
 impl DeviceStorage {
+    /// Bytes that a matrix of this pattern takes in this storage, indices included.
+    pub fn bytes(self, pattern: &Pattern, shape: KernelShape) -> usize {
+        let (nnz, rows) = (pattern.nnz(), pattern.nrows());
+        match self {
+            DeviceStorage::Rows | DeviceStorage::Lanes => 12 * nnz + 8 * (rows + 1),
+            DeviceStorage::Slices => {
+                let order = if shape == KernelShape::Gpu { 4 * rows } else { 0 };
+                let padded = padded(pattern, height(shape), &order_of_slices(pattern, shape));
+                12 * padded + 8 * (rows.div_ceil(height(shape)) + 1) + order
+            }
+            DeviceStorage::Blocks(size) => 8 * nnz + 4 * (nnz / (size * size)) + 8 * (rows / size + 1),
+        }
+    }
+
     /// The storage that suits a pattern; the head of this file has the rule.
     pub fn choose(pattern: &Pattern, shape: KernelShape) -> Self {
         let size = (2..=8).rev().find(|&size| blocks(pattern, size).is_some());
@@ -270,6 +295,11 @@ impl<T: DeviceScalar> DeviceMatrix<T> {
             true => Ok(()),
             false => Err(BackendError::Layout { what, left: left.to_string(), right: right.to_string() }),
         };
+        if self.layout.starts.is_empty() {
+            return Err(BackendError::Unsupported {
+                what: "a product with a matrix that is not on the device",
+            });
+        }
         differ("x and the columns of A", x.len(), pattern.ncols())?;
         differ("y and the rows of A", y.len(), pattern.nrows())
     }
@@ -363,6 +393,28 @@ impl<T: DeviceScalar> LinearOperator<DeviceSpace<T>> for DeviceMatrix<T> {
             false => space.launch_dots(&[(x, y)], (pieces, shape, number), 0),
         })?;
         Ok(out[0])
+    }
+}
+
+impl DeviceMatrix<f64> {
+    /// Notes that the values are those of this matrix.
+    pub(crate) fn remember(&mut self, space: &DeviceSpace<f64>, a: &Csr<f64>) {
+        self.seen = Some(SeenValues::of(space.threads(), a));
+    }
+
+    /// The pattern of a matrix of which the device needs no values; it cannot be multiplied by.
+    pub(crate) fn pattern_only(space: &DeviceSpace<f64>, a: &Csr<f64>) -> Result<Self, BackendError> {
+        let queue = space.queue();
+        let layout = Layout {
+            pattern: Arc::clone(a.pattern()),
+            storage: DeviceStorage::Rows,
+            starts: queue.allocate(0)?,
+            col_idx: queue.allocate(0)?,
+            order: None,
+            places: Some(Vec::new()),
+            values: 0,
+        };
+        Self::with_layout(space, Arc::new(layout))
     }
 }
 

@@ -16,6 +16,7 @@ const FILES: &[&str] = &[
     include_str!("../kernels/vectors.c"),
     include_str!("../kernels/sums.c"),
     include_str!("../kernels/products.c"),
+    include_str!("../kernels/sweeps.c"),
 ];
 
 /// Names the kernels, and numbers them.
@@ -37,6 +38,9 @@ kernels! {
     ProductRows "product_rows", ProductRowsDot "product_rows_dot", ProductLanes "product_lanes",
     ProductSlices "product_slices", ProductSlicesDot "product_slices_dot",
     ProductBlocks "product_blocks", ProductBlocksDot "product_blocks_dot",
+    Forward "forward", ForwardLevels "forward_levels", Backward "backward", BackwardLevels "backward_levels",
+    Cholesky "cholesky", CholeskyLevels "cholesky_levels", Lu "lu", LuLevels "lu_levels", Mirror "mirror",
+    Multiply "multiply", UpdateMultiply "update_multiply",
 }
 
 /// Who a kernel is shaped for.
@@ -46,6 +50,15 @@ pub enum KernelShape {
     Cpu,
     /// A group of 256 items works together: for GPUs.
     Gpu,
+}
+
+impl std::fmt::Display for KernelShape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            KernelShape::Cpu => "processor",
+            KernelShape::Gpu => "GPU",
+        })
+    }
 }
 
 /// What the source is compiled with.

@@ -49,9 +49,18 @@ struct Pieces<T> {
 impl<T: DeviceScalar> DeviceSpace<T> {
     /// A space on this device. Compiles the kernels, or finds them on disk.
     pub fn new(device: &Device) -> Result<Self, BackendError> {
+        Self::with_host(device, Threads::all_cores())
+    }
+
+    /// The same with this many threads of the host.
+    pub fn with_threads(device: &Device, threads: usize) -> Result<Self, BackendError> {
+        Self::with_host(device, Threads::new(threads))
+    }
+
+    fn with_host(device: &Device, host: Threads<f64>) -> Result<Self, BackendError> {
         let queue = Queue::new(device, T::DOUBLE)?;
         let pieces = Mutex::new(Pieces { device: None, host: Vec::new() });
-        Ok(DeviceSpace { queue, pieces, host: Threads::all_cores() })
+        Ok(DeviceSpace { queue, pieces, host })
     }
 
     /// The device.
@@ -222,6 +231,10 @@ impl<T: DeviceScalar> Space for DeviceSpace<T> {
             None => None,
         };
         Ok(Extremes { largest, least, not_finite })
+    }
+
+    fn reads_are_costly(&self) -> bool {
+        true
     }
 
     fn scale(&self, a: T, x: &mut Buffer<T>) -> Result<(), BackendError> {

@@ -83,6 +83,22 @@ pub trait LinearOperator<S: Space> {
         space.dot(x, y)
     }
 
+    /// With z = A r, for a preconditioner A: r += a q, and then z, rᴴr and rᴴz in one synchronisation.
+    fn update_apply_dots(
+        &self,
+        space: &S,
+        (a, q): (S::Scalar, &S::Vector),
+        r: &mut S::Vector,
+        z: &mut S::Vector,
+        scratch: &mut Self::Scratch,
+    ) -> Result<[S::Scalar; 2], BackendError> {
+        space.axpby(a, q, S::Scalar::ONE, r)?;
+        self.apply(space, r, z, scratch)?;
+        let mut out = [S::Scalar::ZERO; 2];
+        space.dots(&[(&*r, &*r), (&*r, &*z)], &mut out)?;
+        Ok(out)
+    }
+
     /// r = b − A x and its sizes. Where the operator knows its entries, with a bound of the rounding, in more digits if `precise`.
     fn residual(
         &self,
@@ -180,6 +196,30 @@ pub trait Preconditioner<S: Space, A: ?Sized>: LinearOperator<S> {
     fn split_sweeps(&self) -> Option<&dyn SplitSweeps<S, A>> {
         None
     }
+
+    /// The numbers that an application multiplies or divides by, for a place that applies it itself, such as a device; `None` if they are
+    /// not those of one of these forms.
+    fn parts(&self) -> Option<Parts<'_, S::Scalar>> {
+        None
+    }
+}
+
+/// What z = M⁻¹ x consists of.
+#[derive(Debug)]
+pub enum Parts<'a, T> {
+    /// zᵢ = dᵢ xᵢ.
+    Diagonal(&'a [T]),
+    /// z = (I + U)⁻¹ D⁻¹ (I + L)⁻¹ x.
+    Triangles {
+        /// L, strictly lower triangular.
+        lower: &'a Csr<T>,
+        /// The diagonal of D⁻¹.
+        inverse: &'a [T],
+        /// U, strictly upper triangular.
+        upper: &'a Csr<T>,
+    },
+    /// z = B A x, of the two matrices A and B in this order.
+    Products([&'a Csr<T>; 2]),
 }
 
 /// Vectors of an iteration with [`SplitSweeps`], in the letters of [`EisenstatCg`](crate::krylov::EisenstatCg).
@@ -267,6 +307,17 @@ impl<S: Space, O: LinearOperator<S>> LinearOperator<S> for &O {
         scratch: &mut Self::Scratch,
     ) -> Result<S::Scalar, BackendError> {
         (**self).apply_dot(space, x, y, scratch)
+    }
+
+    fn update_apply_dots(
+        &self,
+        space: &S,
+        update: (S::Scalar, &S::Vector),
+        r: &mut S::Vector,
+        z: &mut S::Vector,
+        scratch: &mut Self::Scratch,
+    ) -> Result<[S::Scalar; 2], BackendError> {
+        (**self).update_apply_dots(space, update, r, z, scratch)
     }
 
     fn residual(
@@ -388,6 +439,14 @@ trait Erased<S: Space, A: ?Sized>: Send + Sync {
         y: &mut S::Vector,
         scratch: &mut dyn Any,
     ) -> Result<S::Scalar, BackendError>;
+    fn update_apply_dots(
+        &self,
+        space: &S,
+        update: (S::Scalar, &S::Vector),
+        r: &mut S::Vector,
+        z: &mut S::Vector,
+        scratch: &mut dyn Any,
+    ) -> Result<[S::Scalar; 2], BackendError>;
     fn apply_transpose(
         &self,
         space: &S,
@@ -402,6 +461,7 @@ trait Erased<S: Space, A: ?Sized>: Send + Sync {
     fn entries(&self) -> usize;
     fn bytes(&self) -> usize;
     fn split_sweeps(&self) -> Option<&dyn SplitSweeps<S, A>>;
+    fn parts(&self) -> Option<Parts<'_, S::Scalar>>;
 }
 
 /// The scratch as the type it was made with.
@@ -485,6 +545,21 @@ where
     fn split_sweeps(&self) -> Option<&dyn SplitSweeps<S, A>> {
         Preconditioner::split_sweeps(self)
     }
+
+    fn parts(&self) -> Option<Parts<'_, S::Scalar>> {
+        Preconditioner::parts(self)
+    }
+
+    fn update_apply_dots(
+        &self,
+        space: &S,
+        update: (S::Scalar, &S::Vector),
+        r: &mut S::Vector,
+        z: &mut S::Vector,
+        scratch: &mut dyn Any,
+    ) -> Result<[S::Scalar; 2], BackendError> {
+        LinearOperator::update_apply_dots(self, space, update, r, z, own(scratch)?)
+    }
 }
 
 impl<S: Space, A: ?Sized> LinearOperator<S> for DynPreconditioner<S, A> {
@@ -520,6 +595,17 @@ impl<S: Space, A: ?Sized> LinearOperator<S> for DynPreconditioner<S, A> {
         scratch: &mut Self::Scratch,
     ) -> Result<S::Scalar, BackendError> {
         self.inner.apply_dot(space, x, y, scratch.as_mut())
+    }
+
+    fn update_apply_dots(
+        &self,
+        space: &S,
+        update: (S::Scalar, &S::Vector),
+        r: &mut S::Vector,
+        z: &mut S::Vector,
+        scratch: &mut Self::Scratch,
+    ) -> Result<[S::Scalar; 2], BackendError> {
+        self.inner.update_apply_dots(space, update, r, z, scratch.as_mut())
     }
 
     fn apply_transpose(
@@ -560,5 +646,9 @@ impl<S: Space, A: ?Sized> Preconditioner<S, A> for DynPreconditioner<S, A> {
 
     fn split_sweeps(&self) -> Option<&dyn SplitSweeps<S, A>> {
         self.inner.split_sweeps()
+    }
+
+    fn parts(&self) -> Option<Parts<'_, S::Scalar>> {
+        self.inner.parts()
     }
 }

@@ -115,6 +115,9 @@ pub struct Seconds {
     pub analyze: f64,
     /// The numbers of the preconditioner.
     pub factor: f64,
+    /// Copying A and the factor to a device.
+    #[serde(default)]
+    pub copy: f64,
     /// Iterating, and recomputing residuals.
     pub solve: f64,
 }
@@ -178,6 +181,64 @@ pub struct Report {
     pub recovery: Vec<Recovery>,
     /// Seconds by phase.
     pub seconds: Seconds,
+    /// What a device did in the solve, where one was used.
+    #[serde(default)]
+    pub device: Option<DeviceReport>,
+}
+
+/// What a device did in a solve.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct DeviceReport {
+    /// By what name it is asked for, such as `opencl:0`.
+    pub device: String,
+    /// Its own name.
+    pub name: String,
+    /// Its driver.
+    pub driver: String,
+    /// Answers have the bits of threads by rows.
+    pub reproducible: bool,
+    /// Kernels launched.
+    pub launches: u64,
+    /// Bytes copied to the device.
+    pub bytes_to_device: u64,
+    /// Bytes copied from the device.
+    pub bytes_from_device: u64,
+    /// How often the host waited for the device.
+    pub synchronisations: u64,
+    /// Buffers that were allocated.
+    pub allocations: u64,
+    /// Launches and seconds of each kernel, where they were timed.
+    pub kernels: Vec<KernelTime>,
+}
+
+impl DeviceReport {
+    /// With nothing counted.
+    pub fn new(device: String, name: String, driver: String, reproducible: bool) -> Self {
+        DeviceReport {
+            device,
+            name,
+            driver,
+            reproducible,
+            launches: 0,
+            bytes_to_device: 0,
+            bytes_from_device: 0,
+            synchronisations: 0,
+            allocations: 0,
+            kernels: Vec::new(),
+        }
+    }
+}
+
+/// How often a kernel ran, and how long in all.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KernelTime {
+    /// Its name.
+    pub kernel: String,
+    /// How often.
+    pub launches: u64,
+    /// How long.
+    pub seconds: f64,
 }
 
 /// A number that JSON has as `null` because it is not finite.
@@ -193,7 +254,7 @@ fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Er
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         let Report { outcome, solver, preconditioner, iterations, relative_residual, .. } = self;
-        let Seconds { analyze, factor, solve } = self.seconds;
+        let Seconds { analyze, factor, solve, .. } = self.seconds;
         let outcome = outcome.name().replace('_', " ");
         let plural = if *iterations == 1 { "" } else { "s" };
         write!(

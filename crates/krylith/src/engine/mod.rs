@@ -31,6 +31,7 @@ use crate::krylov::{Finish, Start};
 use crate::matrix::Csr;
 use crate::observe::Observer;
 use crate::operator::DynPreconditioner;
+use crate::report::DeviceReport;
 use crate::space::{Space, Threads};
 use crate::stop::StoppingCriterion;
 
@@ -45,6 +46,14 @@ pub trait SolverSpace:
     /// others iterate in a placement.
     fn engine_by_rows(&self, _m: DynPreconditioner<Self, Csr<f64>>) -> Result<DynEngine<Self>, SolveError> {
         Err(BackendError::Unsupported { what: "an iteration on compressed rows in this space" }.into())
+    }
+
+    /// A solve begins, which [`device_report`](Self::device_report) will report.
+    fn begin_device_report(&self) {}
+
+    /// Ends all work of a device, and reports what it did since the solve began; `None` where there is no device.
+    fn device_report(&self) -> Option<DeviceReport> {
+        None
     }
 
     /// A space for a solve that runs at the same time as one on this space, with the same vectors; `None` where solves have to wait

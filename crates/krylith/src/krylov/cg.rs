@@ -4,7 +4,8 @@
 //!
 //! x is updated together with p: until then it is the iterate before r, which `Best` may have to keep.
 //!
-//! Per iteration: 1 A, 1 M⁻¹, 3 synchronisations (pᵀq, ‖r‖, rᵀz), 3 updates. Stores r z p q and the best x.
+//! Per iteration: 1 A, 1 M⁻¹, 3 synchronisations (pᵀq, ‖r‖, rᵀz), 3 updates. Stores r z p q and the best x. Where reading a result is costly
+//! there are 2 synchronisations (pᵀq; ‖r‖ and rᵀz), and one M⁻¹ more at the end, whose z nobody needs.
 //! Breakdown: pᵀq ≤ 0 means that A is not positive definite, rᵀz ≤ 0 that M is not.
 //! Reference: Hestenes & Stiefel 1952, doi:10.6028/jres.049.044; preconditioned as in Saad, Iterative Methods for Sparse
 //! Linear Systems, 2nd ed., algorithm 9.1.
@@ -13,7 +14,7 @@ use super::{Best, Finish, Status, System, finish};
 use crate::error::BackendError;
 use crate::observe::{Direction, Observer};
 use crate::operator::LinearOperator;
-use crate::scalar::Scalar;
+use crate::scalar::{Real, Scalar};
 use crate::space::Space;
 use crate::stop::StoppingCriterion;
 
@@ -86,12 +87,17 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
         let mut rz_old = None;
         // α of the step that r has taken and x has not
         let mut pending = None;
+        // rᵀz, where z has been computed together with ‖r‖
+        let mut ahead = None;
         loop {
             let mut ended = best.judge(&now, stop, observer);
             // z = M⁻¹ r;  rᵀz
             let mut rz = S::Scalar::ZERO;
             if ended.is_none() {
-                rz = m.apply_dot(space, r, z, m_scratch)?;
+                rz = match ahead.take() {
+                    Some(known) => known,
+                    None => m.apply_dot(space, r, z, m_scratch)?,
+                };
                 ended = not_positive(rz, Status::IndefinitePreconditioner);
             }
             if let Some(status) = ended {
@@ -124,7 +130,13 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
                 return Ok(finish(&now, Status::NotFinite));
             }
             // r −= α q
-            let norm = space.update_norm(-alpha, q, r)?;
+            let norm = if space.reads_are_costly() {
+                let [rr, rz] = m.update_apply_dots(space, (-alpha, &*q), r, z, m_scratch)?;
+                ahead = Some(rz);
+                rr.real().sqrt()
+            } else {
+                space.update_norm(-alpha, q, r)?
+            };
             best.guard(space, x, now.residual_norm, norm)?;
             now.residual_norm = norm;
             pending = Some(alpha);

@@ -1,17 +1,18 @@
 //! Systems by rows as they are given: every preconditioner that is not in blocks, for any A.
 
 use super::direct::{DirectKind, SmallPivots};
+use super::fsai::Fsai;
 use super::registry::{AnyRecipe, Construction};
 use super::{Form, Incomplete, IncompleteFactor, IncompleteSymbolic, Kind, require_symmetric};
 use crate::choice::{Method, Precision};
-use crate::error::SolveError;
+use crate::error::{BackendError, SolveError};
 use crate::matrix::{Csr, Pattern};
 use crate::operator::{DynPreconditioner, Preconditioner};
 use crate::precond::PrecondSpec;
 use crate::scalar::Real;
 use crate::setup::{
-    Attempt, Built, LARGEST_F32, LayoutBuilder, Memory, OneFactor, Prospect, SetupContext, SetupRecorder,
-    SetupSummary, Storing,
+    Attempt, Built, HostBuilt, LARGEST_F32, LayoutBuilder, Memory, OneFactor, Prospect, SetupContext,
+    SetupRecorder, SetupSummary, Storing,
 };
 use crate::space::Threads;
 
@@ -98,6 +99,25 @@ impl LayoutBuilder<Threads<f64>> for ByRows {
             | Construction::Blocks(..)
             | Construction::Inverse(_) => Prospect::Refuses("this preconditioner has no form by rows".into()),
         })
+    }
+}
+
+/// A preconditioner by rows, approximate inverses included, which on threads have layouts of their own.
+pub(crate) fn on_host(
+    setup: &Context<'_>,
+    kind: PrecondSpec,
+    recorder: &mut SetupRecorder,
+) -> Result<HostBuilt, SolveError> {
+    let attempt = match kind.construct() {
+        Construction::Inverse(recipe) => {
+            let recipe = Fsai { max_bytes: Some(setup.limit()), ..recipe };
+            by_recipe(setup, &recipe, kind, recorder)?
+        }
+        _ => ByRows.build(setup, kind, recorder)?,
+    };
+    match attempt {
+        Attempt::Built(Built::InOrder(m), summary) => Ok((m, summary)),
+        _ => Err(BackendError::Unsupported { what: "this preconditioner" }.into()),
     }
 }
 

@@ -82,7 +82,7 @@ pub(crate) fn is_symmetric(a: &Pattern) -> bool {
 }
 
 /// An error unless the pattern is square and symmetric, as incomplete Cholesky needs it.
-pub(crate) fn require_symmetric(a: &Pattern) -> Result<(), SetupError> {
+pub fn require_symmetric(a: &Pattern) -> Result<(), SetupError> {
     a.require_square()?;
     if is_symmetric(a) { Ok(()) } else { Err(SetupError::PatternNotSymmetric) }
 }

@@ -1,5 +1,7 @@
 //! Which incomplete factor is computed on a pattern, and what becomes of the entries outside of it.
 
+use crate::matrix::Csr;
+
 /// What M = (I + L) D (I + U) is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -93,7 +95,7 @@ impl Form {
 }
 
 /// A pivot of this size, relative to the row's [`size`], or smaller is a bad one.
-pub(crate) const SMALLEST_PIVOT: f64 = 1e-14;
+pub const SMALLEST_PIVOT: f64 = 1e-14;
 
 /// What a pivot of a row is measured against and shifts are multiples of: for Cholesky the diagonal entry, so that a shifted
 /// factor is that of the matrix scaled to a unit diagonal, shifted by a multiple of the identity (Manteuffel 1980,
@@ -111,6 +113,17 @@ pub(crate) fn size(kind: Kind, diagonal: f64, largest: f64) -> f64 {
 pub(crate) fn shifted(kind: Kind, diagonal: f64, shift: f64, size: f64) -> f64 {
     let sign = if kind == Kind::Lu && diagonal < 0.0 { -1.0 } else { 1.0 };
     diagonal + sign * shift * size
+}
+
+/// What elimination begins with in every row of A: the diagonal entry with its shift, and what the pivot will be measured against. For a place
+/// that eliminates by itself, such as a device.
+pub fn starting_pivots(kind: Kind, a: &Csr<f64>, shift: f64, pivots: &mut [f64], sizes: &mut [f64]) {
+    for (i, (pivot, to)) in pivots.iter_mut().zip(sizes).enumerate() {
+        let (columns, values) = a.row(i);
+        let diagonal = columns.binary_search(&(i as u32)).map_or(0.0, |k| values[k]);
+        let size = size(kind, diagonal, values.iter().fold(0.0, |largest, v| f64::max(largest, v.abs())));
+        (*pivot, *to) = (shifted(kind, diagonal, shift, size), size);
+    }
 }
 
 /// Whether a pivot may be divided by.

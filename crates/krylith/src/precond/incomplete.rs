@@ -17,10 +17,11 @@ use super::threshold::Triangles;
 use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, MatrixError, SetupError};
 use crate::matrix::{Csr, Pattern};
-use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
+use crate::operator::{LinearOperator, Parts, Preconditioner, Recipe, Symbolic};
 use crate::scalar::Real;
 use crate::schedule::{Plan, Schedule};
 use crate::space::Threads;
+use std::any::Any;
 use std::sync::Arc;
 
 /// The recipe.
@@ -219,6 +220,13 @@ impl<T: Real, S: Real> Preconditioner<Threads<T>, Csr<T>> for IncompleteFactor<T
 
     fn release(&mut self) {
         self.factor.release();
+    }
+
+    /// Triangles in `f32` under vectors in `f64` are not among them.
+    fn parts(&self) -> Option<Parts<'_, T>> {
+        let Ldu { lower, inverse, upper, .. } = self.factor.kernels();
+        let wide = |triangle| (triangle as &dyn Any).downcast_ref::<Csr<T>>();
+        Some(Parts::Triangles { lower: wide(lower)?, inverse, upper: wide(upper)? })
     }
 }
 

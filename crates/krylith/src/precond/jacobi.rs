@@ -11,7 +11,7 @@ use super::require_pattern;
 use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, SetupError};
 use crate::matrix::{Csr, Pattern};
-use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
+use crate::operator::{LinearOperator, Parts, Preconditioner, Recipe, Symbolic};
 use crate::scalar::Scalar;
 use crate::space::{CHUNK, Threads, require_same};
 use std::sync::Arc;
@@ -128,6 +128,10 @@ impl<T: Scalar> Preconditioner<Threads<T>, Csr<T>> for JacobiFactor<T> {
 
     fn bytes(&self) -> usize {
         size_of_val(self.inverse.as_slice()) + size_of_val(&self.symbolic.places[..])
+    }
+
+    fn parts(&self) -> Option<Parts<'_, T>> {
+        Some(Parts::Diagonal(&self.inverse))
     }
 }
 

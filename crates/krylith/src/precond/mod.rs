@@ -18,10 +18,11 @@ pub mod registry;
 mod single;
 pub mod threshold;
 
-pub(crate) use by_rows::ByRows;
+pub(crate) use by_rows::{ByRows, on_host};
 pub use driver::{Factor, FactorScratch};
-pub(crate) use fill::{bytes_by_rows, is_symmetric, require_symmetric};
-pub use form::{Form, Kind, PreservedSums, Update};
+pub use fill::require_symmetric;
+pub(crate) use fill::{bytes_by_rows, is_symmetric};
+pub use form::{Form, Kind, PreservedSums, SMALLEST_PIVOT, Update, starting_pivots};
 pub use incomplete::{Incomplete, IncompleteFactor, IncompleteSymbolic};
 pub use jacobi::{ColumnNorms, Jacobi, JacobiFactor, JacobiSymbolic};
 pub(crate) use pivot::FirstBadPivot;

@@ -1,16 +1,18 @@
 //! What a layout needs to know, and how much memory it may take.
 
-use super::{Findings, SetupRecorder, available_memory};
+use super::{Findings, SetupRecorder, SetupSummary, available_memory};
 use crate::choice::{Layout, Method, Precision};
 use crate::engine::SolverSpace;
-use crate::error::SetupError;
+use crate::error::{SetupError, SolveError};
 use crate::matrix::{Csr, Pattern};
+use crate::operator::DynPreconditioner;
 use crate::precond::PrecondSpec;
 use crate::precond::registry::OwnRecipe;
 use crate::precond::threshold::Triangles;
 use crate::precond::{Incomplete, Kind, bytes_by_rows, require_symmetric};
 use crate::report::Recovery;
 use crate::schedule::Schedule;
+use crate::space::Threads;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 
@@ -46,6 +48,9 @@ pub struct SetupOptions {
     /// The most bytes of everything, if the caller limits them.
     pub max_memory: Option<u64>,
 }
+
+/// A preconditioner by rows on threads of the host.
+pub type HostBuilt = (DynPreconditioner<Threads<f64>, Csr<f64>>, SetupSummary);
 
 /// Triangles of a factor whose pattern followed the values, and the shift they needed.
 pub(crate) type OneFactor = (Triangles<f64>, f64);
@@ -107,6 +112,23 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
             filled: OnceCell::new(),
             refusals: RefCell::new(Vec::new()),
         }
+    }
+
+    /// The preconditioner by rows, made by threads of the host in `f64`: for a place that takes over its parts or applies it there.
+    pub fn build_on_host(
+        &self,
+        kind: PrecondSpec,
+        recorder: &mut SetupRecorder,
+    ) -> Result<HostBuilt, SolveError> {
+        let options = SetupOptions { precision: Precision::F64, ..self.options };
+        let (host, rows) = (self.space.host(), self.source.nrows());
+        let mut setup =
+            SetupContext::new(options, host, rows, self.a, self.source, (self.method, self.scale));
+        setup.own = self.own;
+        setup.reserved = self.reserved;
+        setup.findings = self.findings.clone();
+        setup.triangles = Cell::new(self.triangles.take());
+        crate::precond::on_host(&setup, kind, recorder)
     }
 
     /// A, where it is a matrix of another pattern than the one that the preconditioner is made from.

@@ -18,6 +18,12 @@ pub(crate) fn in_layouts<S: SolverSpace>(
     recorder: &mut SetupRecorder,
 ) -> Result<(Built<S>, SetupSummary), SolveError> {
     if kind.is_none() {
+        for layout in layouts {
+            if let Some(engine) = layout.without_preconditioner(&setup)? {
+                let (_, summary) = no_preconditioner(setup.space, setup.layout, setup.method);
+                return Ok((Built::Placed(engine), summary));
+            }
+        }
         let (m, summary) = no_preconditioner(setup.space, setup.layout, setup.method);
         return Ok((Built::InOrder(m), summary));
     }

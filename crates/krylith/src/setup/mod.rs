@@ -13,8 +13,8 @@ mod recorder;
 mod recover;
 
 pub use available::available_memory;
+pub use context::{HostBuilt, SetupContext, SetupOptions};
 pub(crate) use context::{LARGEST_F32, OneFactor, vector_bytes};
-pub use context::{SetupContext, SetupOptions};
 pub(crate) use findings::Findings;
 pub(crate) use layouts::{in_layouts, no_preconditioner};
 pub use memory::Memory;
@@ -133,6 +133,15 @@ pub trait LayoutBuilder<S: SolverSpace>: Sync {
         kind: PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<Prospect, SolveError>;
+
+    /// An engine for A alone, where A is stored in a placement even without a preconditioner. Without one, products are those of the caller's
+    /// operator.
+    fn without_preconditioner(
+        &self,
+        _setup: &SetupContext<'_, S>,
+    ) -> Result<Option<DynEngine<S>>, SolveError> {
+        Ok(None)
+    }
 
     /// Analyzes and factors. On a space of several processes all of them build, refuse or fail alike:
     /// [`SetupRecorder::factor`] sees to that for bad pivots. An error ends the set-up, or is recovered from by another preconditioner; a refusal leads on to the

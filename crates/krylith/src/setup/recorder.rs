@@ -64,6 +64,15 @@ impl SetupRecorder {
         result
     }
 
+    /// Copies to a device, in a span, their seconds added up.
+    pub fn copying<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let _span = tracing::info_span!("copy").entered();
+        let started = Instant::now();
+        let result = work();
+        self.seconds.copy += started.elapsed().as_secs_f64();
+        result
+    }
+
     /// Work on the values, in a span, its seconds added up.
     pub fn factoring<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let _span = tracing::info_span!("factor").entered();

@@ -207,6 +207,16 @@ impl Solver {
         self
     }
 
+    /// The threads that were asked for.
+    pub fn threads_asked_for(&self) -> Option<usize> {
+        self.threads
+    }
+
+    /// Whether costs are predicted for the reference, and no machine was given.
+    pub fn predicts_for_reference(&self) -> bool {
+        *self.machine == REFERENCE
+    }
+
     /// ‖r‖₂ ≤ rtol ‖b‖₂ suffices; 10⁻⁸ by default.
     pub fn rtol(mut self, rtol: f64) -> Self {
         self.rtol = rtol;

@@ -315,7 +315,7 @@ impl Solver {
     }
 
     /// The plan with the storages that were looked at, and what the one that is taken will need.
-    pub(super) fn plan_on<S: SolverSpace>(
+    pub fn plan_on<S: SolverSpace>(
         &self,
         space: &S,
         layouts: &[&dyn LayoutBuilder<S>],

@@ -329,6 +329,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         let _span = tracing::info_span!("solve", rows = space.len(&self.layout)).entered();
         let started = Instant::now();
         space.host().reset_statistics();
+        space.begin_device_report();
         self.refuse_stale(a)?;
         self.require_finite(a)?;
         require_same("x and the domain of A", &space.layout(x), &a.domain())?;
@@ -407,6 +408,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
             rungs,
             recovery,
             seconds,
+            device: space.device_report(),
         }
     }
 }

@@ -65,6 +65,12 @@ pub trait Space {
         Ok(own)
     }
 
+    /// Whether the host waits for the space whenever it reads a result, as on a device: methods then ask for several at once, even where one
+    /// of them may turn out not to be needed.
+    fn reads_are_costly(&self) -> bool {
+        false
+    }
+
     /// x = a x.
     fn scale(&self, a: Self::Scalar, x: &mut Self::Vector) -> Result<(), BackendError>;
 

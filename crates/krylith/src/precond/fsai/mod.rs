@@ -48,7 +48,7 @@ use super::require_pattern;
 use crate::error::{BackendError, SetupError};
 use crate::huge;
 use crate::matrix::{Csr, Pattern};
-use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
+use crate::operator::{LinearOperator, Parts, Preconditioner, Recipe, Symbolic};
 use crate::placement::Storage;
 use crate::space::{Space, Threads};
 use pattern::Most;
@@ -319,6 +319,11 @@ where
         let ([g, second], _) = self.symbolic.factors(space, rows, Some(&self.kept))?;
         self.g.set(space, &g)?;
         self.second.set(space, &second)
+    }
+
+    /// Only those by rows.
+    fn parts(&self) -> Option<Parts<'_, f64>> {
+        Some(Parts::Products([self.g.matrix()?, self.second.matrix()?]))
     }
 
     fn entries(&self) -> usize {

@@ -1,0 +1,226 @@
+//! `Solver` on a device.
+//!
+//! A and M are copied to the device once, b and x for each solve. The answer is certified on the host: residuals are recomputed from the
+//! caller's own A and b, in the arithmetic of solves on threads.
+
+use crate::device::{Buffer, Device};
+use crate::info::DeviceKind;
+use crate::layout::LAYOUTS;
+use crate::space::DeviceSpace;
+use krylith::engine::SolverSpace;
+use krylith::operator::{LinearOperator, NormalResidual, ResidualNorms};
+use krylith::plan::{DEVICE, SolvePlan};
+use krylith::report::{DeviceReport, KernelTime};
+use krylith::solver::{Prepared, Solution, Watch};
+use krylith::space::{Space, Threads};
+use krylith::{BackendError, Csr, Report, SetupError, SolveError, Solver};
+
+impl SolverSpace for DeviceSpace<f64> {
+    fn host(&self) -> &Threads<f64> {
+        self.threads()
+    }
+
+    fn begin_device_report(&self) {
+        // What cannot be counted shows when the solve begins.
+        let _ = self.reset_counts();
+    }
+
+    fn device_report(&self) -> Option<DeviceReport> {
+        let info = self.device().info();
+        let selector = info.selector();
+        let reproducible = self.device().is_reproducible();
+        let mut report = DeviceReport::new(selector, info.name.clone(), info.driver.clone(), reproducible);
+        let counts = self.finish().and_then(|()| self.counts()).unwrap_or_default();
+        report.launches = counts.launches;
+        report.bytes_to_device = counts.bytes_up;
+        report.bytes_from_device = counts.bytes_down;
+        report.synchronisations = counts.synchronisations;
+        report.allocations = counts.allocations;
+        let time = |(kernel, (launches, seconds)): (&'static str, (u64, f64))| KernelTime {
+            kernel: kernel.into(),
+            launches,
+            seconds,
+        };
+        report.kernels = counts.kernels.into_iter().map(time).collect();
+        Some(report)
+    }
+
+    fn beside(&self) -> Option<Self> {
+        DeviceSpace::with_threads(self.device(), 1).ok()
+    }
+}
+
+/// Vectors of the host, for residuals.
+#[derive(Default)]
+pub struct HostVectors {
+    x: Vec<f64>,
+    b: Vec<f64>,
+    r: Vec<f64>,
+}
+
+/// The caller's own matrix: residuals are those of the host.
+impl LinearOperator<DeviceSpace<f64>> for Csr<f64> {
+    type Scratch = HostVectors;
+
+    fn domain(&self) -> usize {
+        self.ncols()
+    }
+
+    fn range(&self) -> usize {
+        self.nrows()
+    }
+
+    fn scratch(&self, _: &DeviceSpace<f64>) -> Result<HostVectors, BackendError> {
+        let zeros = |n: usize| vec![0.0; n];
+        Ok(HostVectors { x: zeros(self.ncols()), b: zeros(self.nrows()), r: zeros(self.nrows()) })
+    }
+
+    fn apply(
+        &self,
+        space: &DeviceSpace<f64>,
+        x: &Buffer<f64>,
+        y: &mut Buffer<f64>,
+        scratch: &mut HostVectors,
+    ) -> Result<(), BackendError> {
+        let HostVectors { x: from, r: to, .. } = scratch;
+        space.download(x, from)?;
+        LinearOperator::<Threads<f64>>::apply(self, space.threads(), from, to, &mut ())?;
+        space.upload(to, y)
+    }
+
+    fn residual(
+        &self,
+        space: &DeviceSpace<f64>,
+        (x, b): (&Buffer<f64>, &Buffer<f64>),
+        precise: bool,
+        r: &mut Buffer<f64>,
+        scratch: &mut HostVectors,
+    ) -> Result<ResidualNorms<f64>, BackendError> {
+        let HostVectors { x: own_x, b: own_b, r: own_r } = scratch;
+        space.download(x, own_x)?;
+        space.download(b, own_b)?;
+        let (threads, vectors) = (space.threads(), (&*own_x, &*own_b));
+        let norms =
+            LinearOperator::<Threads<f64>>::residual(self, threads, vectors, precise, own_r, &mut ())?;
+        space.upload(own_r, r)?;
+        Ok(norms)
+    }
+
+    fn normal_residual(
+        &self,
+        space: &DeviceSpace<f64>,
+        r: &Buffer<f64>,
+    ) -> Result<Option<NormalResidual<f64>>, BackendError> {
+        let mut own = vec![0.0; r.len()];
+        space.download(r, &mut own)?;
+        LinearOperator::<Threads<f64>>::normal_residual(self, space.threads(), &own)
+    }
+
+    fn matrix(&self) -> Option<&Csr<f64>> {
+        Some(self)
+    }
+}
+
+/// Solves on a device with the options of a [`Solver`].
+pub trait OnDevice {
+    /// These options, on this device. Unless the device is a processor, costs are predicted for a device.
+    ///
+    /// ```no_run
+    /// use krylith::Solver;
+    /// use krylith_gpu::{Device, DeviceOptions, OnDevice};
+    /// let a = "poisson3d:50".parse::<krylith::gallery::Problem>()?.generate()?;
+    /// let b = vec![1.0; a.nrows()];
+    /// let device = Device::open(&"opencl".parse()?, DeviceOptions::default())?;
+    /// let solution = Solver::new().rtol(1e-10).on(&device).solve(&a, &b)?;
+    /// solution.report.require_converged()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    fn on(self, device: &Device) -> DeviceSolver;
+}
+
+impl OnDevice for Solver {
+    fn on(self, device: &Device) -> DeviceSolver {
+        let is_reference = self.predicts_for_reference();
+        let solver = match device.info().kind {
+            DeviceKind::Cpu => self,
+            _ if is_reference => self.machine(DEVICE),
+            _ => self,
+        };
+        DeviceSolver { solver, device: device.clone() }
+    }
+}
+
+/// Options and a device.
+#[derive(Debug, Clone)]
+#[must_use = "options do nothing until something is solved with them"]
+pub struct DeviceSolver {
+    solver: Solver,
+    device: Device,
+}
+
+impl DeviceSolver {
+    fn space(&self) -> Result<DeviceSpace<f64>, BackendError> {
+        match self.solver.threads_asked_for() {
+            Some(threads) => DeviceSpace::with_threads(&self.device, threads),
+            None => DeviceSpace::new(&self.device),
+        }
+    }
+
+    /// What a solve of this matrix will do, and why.
+    pub fn plan(&self, a: &Csr<f64>) -> Result<SolvePlan, SolveError> {
+        self.solver.plan_on(&self.space()?, LAYOUTS, a.nrows(), a)
+    }
+
+    /// Analyzes and factors A, copies it to the device, and allocates what solving needs.
+    pub fn prepare(&self, a: &Csr<f64>) -> Result<DevicePrepared, SolveError> {
+        let prepared = self.solver.prepare_on(self.space()?, LAYOUTS, a, a)?;
+        Ok(DevicePrepared { prepared, device: self.device.clone() })
+    }
+
+    /// Solves A x = b from x = 0.
+    pub fn solve(&self, a: &Csr<f64>, b: &[f64]) -> Result<Solution, SolveError> {
+        let mut x = vec![0.0; a.ncols()];
+        let report = self.prepare(a)?.solve(a, b, &mut x)?;
+        Ok(Solution { x, report })
+    }
+}
+
+/// A system that is set up on a device. Several threads may solve with it at the same time.
+pub struct DevicePrepared {
+    prepared: Prepared<Csr<f64>, DeviceSpace<f64>>,
+    device: Device,
+}
+
+impl DevicePrepared {
+    /// Solves A x = b from the guess in `x`.
+    pub fn solve(&self, a: &Csr<f64>, b: &[f64], x: &mut [f64]) -> Result<Report, SolveError> {
+        self.solve_watched(a, b, x, Watch::default())
+    }
+
+    /// The same, watched.
+    pub fn solve_watched(
+        &self,
+        a: &Csr<f64>,
+        b: &[f64],
+        x: &mut [f64],
+        watch: Watch<'_>,
+    ) -> Result<Report, SolveError> {
+        let space = DeviceSpace::with_threads(&self.device, 1)?;
+        let (mut own_b, mut own_x) = (space.zeros(&b.len())?, space.zeros(&x.len())?);
+        space.upload(b, &mut own_b)?;
+        space.upload(x, &mut own_x)?;
+        let report = self.prepared.solve_vectors(a, &own_b, &mut own_x, watch)?;
+        space.download(&own_x, x)?;
+        Ok(report)
+    }
+
+    /// The factor of a matrix of the same pattern.
+    pub fn refactor(&mut self, a: &Csr<f64>) -> Result<(), SetupError> {
+        self.prepared.refactor(a)
+    }
+
+    /// What was decided, and why.
+    pub fn plan(&self) -> &SolvePlan {
+        self.prepared.plan()
+    }
+}
