@@ -5,8 +5,10 @@ use krylith::io::ReadOptions;
 use krylith::solver::{Method, Parameter, PrecondSpec, preconditioners};
 use krylith::sparsify::Sparsify;
 use krylith::transform::Ordering;
+use krylith_gpu::Selector;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// Headings of options that few solves need.
 const DETAILS: &str = "Details";
@@ -144,6 +146,18 @@ pub struct Solve {
     /// Predict costs for this machine: reference, many-core or device (both models), or a file that `krylith-bench calibrate` writes
     #[arg(long, value_name = "NAME|FILE", help_heading = DETAILS)]
     pub machine: Option<PathBuf>,
+
+    /// Where to solve: cpu, opencl, opencl:N, cuda, cuda:N, as `krylith devices` lists them; auto takes a GPU if there is one
+    #[arg(long, value_name = "D", default_value = "cpu", help_heading = DETAILS)]
+    pub device: Place,
+
+    /// On a device: the bits of --device cpu --layout rows --precision f64, in the order of operations that threads have
+    #[arg(long, help_heading = DETAILS)]
+    pub reproducible: bool,
+
+    /// On a device: report the time of each kernel
+    #[arg(long, help_heading = DETAILS)]
+    pub profile: bool,
 
     /// How rows are stored and taken
     #[arg(long, default_value = "auto", help_heading = DETAILS)]
@@ -324,6 +338,29 @@ pub struct Convert {
 
     /// File to write; its ending decides the format: .mtx, .mtx.gz, .mtx.xz, .mtx.zst, .npz, .petsc
     pub output: PathBuf,
+}
+
+/// Where a solve runs.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Place {
+    /// Threads of the processor.
+    Cpu,
+    /// A GPU if there is one.
+    Auto,
+    /// This device.
+    Device(Selector),
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "cpu" => Ok(Place::Cpu),
+            "auto" => Ok(Place::Auto),
+            _ => text.parse().map(Place::Device),
+        }
+    }
 }
 
 #[derive(Args)]

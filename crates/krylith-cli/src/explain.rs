@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::args::Solve;
 use crate::input::Loaded;
+use crate::place::Place;
 use crate::report::{bytes, count, print, write_json};
 use krylith::Solver;
 use krylith::plan::{Failure as Fault, Fallback, Machine, Remedy, SolvePlan};
@@ -46,8 +47,8 @@ fn read_json<T>(
 }
 
 /// Prints the plan for a matrix, or writes it as JSON.
-pub fn explain(options: &Solve, solver: &Solver, loaded: &Loaded) -> Result<(), Failure> {
-    let plan = solver.plan(&loaded.matrix)?;
+pub fn explain(options: &Solve, solver: Solver, loaded: &Loaded) -> Result<(), Failure> {
+    let plan = Place::open(options)?.plan(solver, &loaded.matrix)?;
     if let Some(path) = &options.json {
         write_json(path, &serde_json::to_value(&plan)?)?;
     }

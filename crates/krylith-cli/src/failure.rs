@@ -1,6 +1,6 @@
 //! A solve that could not be done: what happened, where, and what to do next.
 
-use crate::args::{Solve, Switch};
+use crate::args::{Place, Solve, Switch};
 use crate::report::bytes;
 use crate::rhs;
 use krylith::precond::registry::Construction;
@@ -116,6 +116,16 @@ fn remedy(options: &Solve, error: &SolveError) -> String {
         }
         SolveError::Setup(SetupError::PatternNotSymmetric) => {
             "choose a factor for matrices of any pattern, such as --precond ilu0, or --precond auto".into()
+        }
+        SolveError::Backend(BackendError::DeviceLost { .. } | BackendError::Compile { .. }) => {
+            "--device cpu solves on threads".into()
+        }
+        SolveError::Backend(BackendError::OutOfMemory { .. })
+        | SolveError::Setup(SetupError::Backend(BackendError::OutOfMemory { .. })) => {
+            "take a preconditioner of less memory, such as --precond jacobi, or solve on threads with --device cpu".into()
+        }
+        SolveError::Backend(BackendError::Unsupported { .. }) if options.device != Place::Cpu => {
+            format!("take another preconditioner than --precond {}, or solve on threads with --device cpu", options.precond)
         }
         SolveError::Backend(BackendError::Failed { .. }) if options.reorder != Ordering::Natural => {
             format!("choose another ordering than --reorder {}, such as natural or rcm", options.reorder)

@@ -13,6 +13,7 @@ mod info;
 mod input;
 mod orderings;
 mod outputs;
+mod place;
 mod plot;
 mod progress;
 mod report;

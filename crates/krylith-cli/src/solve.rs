@@ -6,6 +6,7 @@ use crate::explain;
 use crate::failure;
 use crate::input::{Loaded, load, read_vector};
 use crate::outputs::{self, Output};
+use crate::place::{Place, Ready};
 use crate::plot;
 use crate::progress::{ResidualBar, spinner};
 use crate::report::{complain, print, print_aside, print_vector, write_json};
@@ -14,8 +15,8 @@ use crate::solve_report;
 use krylith::matrix::Triangle;
 use krylith::observe::Iteration;
 use krylith::schedule::{Schedule, Wavefronts};
-use krylith::solver::{Layout, MatchingMode, Method, NullSpace, Precision, Prepared};
-use krylith::{Csr, Outcome, Report, SetupError, SolveError, Solver, io};
+use krylith::solver::{Layout, MatchingMode, Method, NullSpace, Precision};
+use krylith::{Outcome, Report, SetupError, SolveError, Solver, io};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -51,24 +52,25 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
         solver = solver.with_plan(plan);
     }
     if options.explain {
-        explain::explain(options, &solver, &loaded)?;
+        explain::explain(options, solver, &loaded)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let place = Place::open(options)?;
     let rhs = RightHandSide::new(options, &loaded.matrix)?;
     let read = started.elapsed().as_secs_f64();
     let preparing = spinner("analyzing and factoring");
-    let prepared = solver.prepare(&loaded.matrix);
+    let prepared = place.prepare(solver, &loaded.matrix);
     drop(preparing);
     let mut x = vec![0.0; loaded.matrix.ncols()];
     let report = match prepared {
         Ok(mut prepared) => {
-            prepared.plan().warnings.iter().for_each(|warning| complain(format_args!("warning: {warning}")));
+            prepared.warnings().iter().for_each(|warning| complain(format_args!("warning: {warning}")));
             iterate(options, &mut prepared, &loaded, &rhs.values, &mut x, &phase)
         }
         Err(error) => return failed(options, &loaded, "setup_failed", &error),
     };
     let total = started.elapsed().as_secs_f64();
-    let done = Done { options, loaded: &loaded, rhs: &rhs, read, total };
+    let done = Done { options, loaded: &loaded, rhs: &rhs, read, total, place: &place };
     match report {
         Ok(report) if done.write_all(&x, &report) => Ok(status(report.outcome)),
         Ok(_) => Ok(ExitCode::from(2)),
@@ -202,7 +204,7 @@ fn null_space(options: &Solve) -> Result<NullSpace, Failure> {
 /// Solves, with a progress bar and an ear for Ctrl-C; x is the last iterate.
 fn iterate(
     options: &Solve,
-    prepared: &mut Prepared<Csr<f64>>,
+    prepared: &mut Ready,
     loaded: &Loaded,
     b: &[f64],
     x: &mut [f64],
@@ -232,6 +234,8 @@ pub struct Done<'a> {
     /// Seconds of reading, and of everything.
     pub read: f64,
     pub total: f64,
+    /// Where it was solved.
+    pub place: &'a Place,
 }
 
 impl Done<'_> {
@@ -286,6 +290,7 @@ impl Done<'_> {
         value["warnings"] = json!(self.warnings(report));
         value["wavefronts"] =
             json!({ "lower": wavefronts(Triangle::Lower)?, "upper": wavefronts(Triangle::Upper)? });
+        value["device_choice"] = json!(self.place.choice());
         value["seconds"]["read"] = json!(self.read);
         value["seconds"]["total"] = json!(self.total);
         Ok(value)

@@ -6,7 +6,7 @@
 use crate::report::{bytes, count, counted};
 use crate::solve::Done;
 use krylith::plan::ReasonCode;
-use krylith::report::{Recovery, Rung};
+use krylith::report::{DeviceReport, KernelTime, Recovery, Rung};
 use krylith::solver::{Method, Precision};
 use krylith::space::TeamStatistics;
 use krylith::sparsify::Sparsify;
@@ -25,6 +25,14 @@ pub fn text(done: &Done, r: &Report) -> String {
     }
     line("method", format!("{} with {}, {}", r.solver, r.preconditioner, threads(&r.team)));
     line("because", because(r).into());
+    if let Some(choice) = done.place.choice() {
+        line("device", choice);
+    }
+    if let Some(device) = &r.device {
+        for (k, words) in work(device).into_iter().enumerate() {
+            line(if k == 0 { "on the device" } else { "" }, words);
+        }
+    }
     if let Some(sparsification) = &r.plan.sparsification {
         line("sparsification", sparsification.to_string());
     }
@@ -57,6 +65,22 @@ pub fn text(done: &Done, r: &Report) -> String {
         line(if k == 0 { "next" } else { "" }, advice);
     }
     text
+}
+
+/// What a device did: its work in one line, and the kernels that took the longest where they were timed.
+fn work(device: &DeviceReport) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{}, {}, {} to it and {} back",
+        counted(device.launches as usize, "launch").replace("launchs", "launches"),
+        counted(device.synchronisations as usize, "synchronisation"),
+        bytes(device.bytes_to_device),
+        bytes(device.bytes_from_device)
+    )];
+    let mut kernels: Vec<_> = device.kernels.iter().collect();
+    kernels.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    let time = |k: &&KernelTime| format!("{:.4} s in {} of {}", k.seconds, count(k.launches), k.kernel);
+    lines.extend(kernels.iter().take(8).map(time));
+    lines
 }
 
 /// Methods that are shown of those that were left.
@@ -115,6 +139,10 @@ fn replay(done: &Done, r: &Report) -> Option<String> {
     let sparsify = r.replay().sparsify;
     if sparsify != Sparsify::Off {
         write!(command, " --sparsify '{sparsify}'").expect("writing to a string");
+    }
+    if let Some(device) = &r.device {
+        write!(command, " --device {}", device.device).expect("writing to a string");
+        command += if done.options.reproducible { " --reproducible" } else { "" };
     }
     Some(command)
 }
@@ -181,7 +209,13 @@ fn details(r: &Report, rtol: f64, line: &mut impl FnMut(&str, String)) {
 fn seconds(done: &Done, r: &Report) -> String {
     let (read, total) = (done.read, done.total);
     let (analyze, factor, solve) = (r.seconds.analyze, r.seconds.factor, r.seconds.solve);
-    format!("read {read:.3}, analyze {analyze:.3}, factor {factor:.3}, solve {solve:.3}, total {total:.3}")
+    let copy = match r.device {
+        Some(_) => format!("copy {:.3}, ", r.seconds.copy),
+        None => String::new(),
+    };
+    format!(
+        "read {read:.3}, analyze {analyze:.3}, factor {factor:.3}, {copy}solve {solve:.3}, total {total:.3}"
+    )
 }
 
 /// What failed before a recovery step, with its row counted from 1 and its value in four digits.

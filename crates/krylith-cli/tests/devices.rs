@@ -40,3 +40,58 @@ fn every_device_has_a_name_and_abilities() {
         assert_eq!(device["usable"].as_bool().unwrap(), device["lacks"].is_null());
     }
 }
+
+#[test]
+fn a_solve_without_a_device_says_why_and_one_that_needs_it_ends() {
+    let solve = |device| without_drivers(&["solve", "gen:poisson2d:20", "--device", device]);
+    let (status, report, _) = solve("auto");
+    assert_eq!(status, Some(0));
+    assert!(report.contains("none, threads instead: ") && report.contains("opencl"), "{report}");
+    for device in ["opencl", "opencl:0", "cuda", "cuda:1"] {
+        let (status, report, error) = solve(device);
+        assert_eq!((status, report.as_str()), (Some(2), ""));
+        assert!(
+            error.contains(&format!("--device {device}: ")) && error.contains("krylith devices"),
+            "{error}"
+        );
+    }
+    let (status, _, error) = solve("gpu");
+    assert!(status == Some(2) && error.contains("opencl:N"), "{error}");
+}
+
+#[test]
+fn a_solve_on_a_device_reports_its_work() {
+    let list: serde_json::Value = serde_json::from_str(&text(0, &["devices", "--json", "-"])).unwrap();
+    for device in list["devices"].as_array().unwrap().iter().filter(|device| device["usable"] == true) {
+        let name = device["device"].as_str().unwrap();
+        let arguments = [
+            "solve",
+            "gen:poisson3d:20",
+            "--device",
+            name,
+            "--precond",
+            "ic0",
+            "--reproducible",
+            "--profile",
+        ];
+        let report = text(0, &arguments);
+        assert!(
+            report.contains(name) && report.contains(" launches, ") && report.contains("of backward"),
+            "{report}"
+        );
+        let json = common::json(0, &arguments);
+        let own = &json["device"];
+        assert!(
+            own["launches"].as_u64().unwrap() > 50 && own["synchronisations"].as_u64().unwrap() > 20,
+            "{own}"
+        );
+        assert_eq!(own["device"], name);
+        let threads =
+            ["solve", "gen:poisson3d:20", "--precond", "ic0", "--layout", "rows", "--precision", "f64"];
+        assert_eq!(json["history"], common::json(0, &threads)["history"], "{name}");
+        common::fails(
+            &["solve", "gen:elasticity2d:10", "--device", name, "--precond", "bic0"],
+            &["--device cpu"],
+        );
+    }
+}

@@ -1,0 +1,101 @@
+//! Where a solve runs: on threads, or on a device.
+
+use crate::Failure;
+use crate::args;
+use crate::args::Solve;
+use krylith::observe::Observer;
+use krylith::plan::SolvePlan;
+use krylith::solver::{Prepared, Watch};
+use krylith::{Csr, Report, SolveError, Solver};
+use krylith_gpu::{Device, DeviceOptions, DevicePrepared, OnDevice, devices};
+
+/// Threads, or a device that is open.
+pub enum Place {
+    /// Threads; where a device was looked for, why there is none.
+    Threads(Option<String>),
+    Device(Device),
+}
+
+impl Place {
+    /// Opens what was asked for.
+    pub fn open(options: &Solve) -> Result<Self, Failure> {
+        let device_options = DeviceOptions {
+            reproducible: options.reproducible,
+            timed: options.profile,
+            ..DeviceOptions::default()
+        };
+        let selector = match options.device {
+            args::Place::Cpu => return Ok(Place::Threads(None)),
+            args::Place::Device(selector) => selector,
+            args::Place::Auto => match devices().choose() {
+                Ok(selector) => selector,
+                Err(why) => return Ok(Place::Threads(Some(why))),
+            },
+        };
+        match Device::open(&selector, device_options) {
+            Ok(device) => Ok(Place::Device(device)),
+            Err(error) => Err(format!(
+                "--device {error}; `krylith devices` lists what there is, --device cpu needs none"
+            )
+            .into()),
+        }
+    }
+
+    /// Which device was taken, or why none was, where somebody asked.
+    pub fn choice(&self) -> Option<String> {
+        match self {
+            Place::Threads(why) => why.as_ref().map(|why| format!("none, threads instead: {why}")),
+            Place::Device(device) => {
+                let (info, bits) = (device.info(), device.is_reproducible());
+                let bits = if bits { ", the bits of threads by rows" } else { "" };
+                Some(format!("{}, {}{bits}", info.selector(), info.name))
+            }
+        }
+    }
+
+    /// What a solve will do there.
+    pub fn plan(&self, solver: Solver, a: &Csr<f64>) -> Result<SolvePlan, SolveError> {
+        match self {
+            Place::Threads(_) => solver.plan(a),
+            Place::Device(device) => solver.on(device).plan(a),
+        }
+    }
+
+    pub fn prepare(&self, solver: Solver, a: &Csr<f64>) -> Result<Ready, SolveError> {
+        match self {
+            Place::Threads(_) => solver.prepare(a).map(|prepared| Ready::Threads(Box::new(prepared))),
+            Place::Device(device) => {
+                solver.on(device).prepare(a).map(|prepared| Ready::Device(Box::new(prepared)))
+            }
+        }
+    }
+}
+
+/// A system that is set up.
+pub enum Ready {
+    Threads(Box<Prepared<Csr<f64>>>),
+    Device(Box<DevicePrepared>),
+}
+
+impl Ready {
+    pub fn warnings(&self) -> &[String] {
+        match self {
+            Ready::Threads(prepared) => &prepared.plan().warnings,
+            Ready::Device(prepared) => &prepared.plan().warnings,
+        }
+    }
+
+    pub fn solve_observed(
+        &self,
+        a: &Csr<f64>,
+        b: &[f64],
+        x: &mut [f64],
+        observer: &mut dyn Observer<f64>,
+    ) -> Result<Report, SolveError> {
+        let watch = Watch { observer: Some(observer), stop: None };
+        match self {
+            Ready::Threads(prepared) => prepared.solve_watched(a, b, x, watch),
+            Ready::Device(prepared) => prepared.solve_watched(a, b, x, watch),
+        }
+    }
+}
