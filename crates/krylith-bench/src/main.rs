@@ -9,6 +9,7 @@ mod calibrate;
 mod catalogue;
 mod choice;
 mod compare;
+mod device;
 mod fit;
 mod folder;
 mod fsai;
@@ -52,6 +53,8 @@ enum Study {
     Calibrate(calibrate::Options),
     /// `auto` beside the members that an expert would try, on problems of the gallery
     Choice(choice::Options),
+    /// Devices beside threads by rows: the seconds of products and solves, or outcomes, iterations and bits
+    Device(device::Options),
     /// Every matrix of a folder with a CATALOGUE.tsv in which there is a structured grid
     Grids(grids::Options),
     /// What handing an operation to the threads costs
@@ -112,6 +115,7 @@ fn main() -> ExitCode {
         Study::Blocks(options) => blocks::run(&options),
         Study::Calibrate(options) => calibrate::run(&options),
         Study::Choice(options) => choice::run(&options),
+        Study::Device(options) => device::run(&options),
         Study::Grids(options) => grids::run(&options),
         Study::Handover(options) => handover::run(&options),
         Study::Outcomes(options) => outcomes::run(&options),
