@@ -5,6 +5,9 @@
  *   SHAPE_CPU  one item works on a chunk of CHUNK entries, for processors; otherwise groups of GROUP_SIZE items do, for GPUs
  *   EXACT      sums have the order of operations of krylith's threads, and products are rounded before they are added
  *   CHECKED    every access is compared with the size of its buffer; one that is outside sets a flag and is not made
+ *
+ * Positions and rows are 64 bits wide where they are computed with; 32 bits hold a row or a column in memory, up to 2^32 - 1. So n = 2^32
+ * rows and any number of entries are within range: i + 1, k + l and chunk * CHUNK are sums and products of u64.
  */
 #define CHUNK 2048
 #define LANES 8

@@ -28,7 +28,7 @@
 /* z_i = x_i - sum l_ij z_j, from left to right. */
 #define FORWARD_ROW(p) \
     { \
-        u32 i = AT(order, p); \
+        u64 i = AT(order, p); \
         REAL sum = AT(x, i); \
         u64 end = AT(row_ptr, i + 1); \
         IN_ORDER for (u64 k = AT(row_ptr, i); k < end; ++k) sum -= AT(values, k) * AT(z, AT(col_idx, k)); \
@@ -46,7 +46,7 @@ KERNEL forward_levels(TRIANGLE, BUFFER(const REAL, x), BUFFER(REAL, z), LEVELS F
 /* z_i = z_i / d_i - sum u_ij z_j, from right to left: the entry that was computed last comes last. */
 #define BACKWARD_ROW(p) \
     { \
-        u32 i = AT(order, p); \
+        u64 i = AT(order, p); \
         REAL sum = AT(z, i) * AT(inverse, i); \
         u64 begin = AT(row_ptr, i); \
         IN_ORDER for (u64 k = AT(row_ptr, i + 1); k > begin; --k) sum -= AT(values, k - 1) * AT(z, AT(col_idx, k - 1)); \
@@ -72,17 +72,17 @@ KERNEL backward_levels(TRIANGLE, BUFFER(const REAL, inverse), BUFFER(REAL, z), L
         AT(inverse, i) = 1 / pivot; \
     } else { \
         AT(inverse, i) = pivot; \
-        LOWER(&AT(bad, 0), i); \
+        LOWER(&AT(bad, 0), (u32)i); \
     }
 
 /* Cholesky: w_k = a_ik - sum w_m l_km, l_ik = w_k / d_k, d_i = a_ii - sum w_k l_ik. */
 #define CHOLESKY_ROW(p) \
     { \
-        u32 i = AT(order, p); \
+        u64 i = AT(order, p); \
         if (AT(bad, 0) >= i) { \
             u64 begin = AT(l_ptr, i), end = AT(l_ptr, i + 1); \
             for (u64 k = begin; k < end; ++k) { \
-                u32 row = AT(l_idx, k); \
+                u64 row = AT(l_idx, k); \
                 u64 m = begin, stop = AT(l_ptr, row + 1); \
                 REAL sum = AT(l, k); \
                 IN_ORDER for (u64 t = AT(l_ptr, row); t < stop; ++t) { \
@@ -115,13 +115,13 @@ KERNEL cholesky_levels(FACTOR_LOWER, PIVOTS, LEVELS FAULT) {
 /* LU: for k < i: w = l_ik, l_ik = w / d_k, a_ij -= w u_kj for the j > k of the pattern; u_ij = a_ij / d_i. */
 #define LU_ROW(p) \
     { \
-        u32 i = AT(order, p); \
+        u64 i = AT(order, p); \
         if (AT(bad, 0) >= i) { \
             u64 begin = AT(l_ptr, i), end = AT(l_ptr, i + 1), u_begin = AT(u_ptr, i), u_end = AT(u_ptr, i + 1); \
             REAL pivot = AT(inverse, i); \
             u32 finite = 1; \
             for (u64 k = begin; k < end; ++k) { \
-                u32 row = AT(l_idx, k); \
+                u64 row = AT(l_idx, k); \
                 REAL w = AT(l, k); \
                 u64 below = k + 1, above = u_begin, stop = AT(u_ptr, row + 1); \
                 IN_ORDER for (u64 t = AT(u_ptr, row); t < stop; ++t) { \

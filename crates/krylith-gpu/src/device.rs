@@ -7,6 +7,7 @@
 use crate::cache;
 use crate::discover::Selector;
 use crate::driver::faults::{Faults, Faulty};
+use crate::driver::recorded::{Launches, Recorded};
 use crate::driver::{Arg, Driver, Memory, Module, Shape, Stream};
 use crate::info::{DeviceInfo, DeviceKind};
 use crate::program::{KERNELS, Kernel, KernelShape, Program};
@@ -58,6 +59,17 @@ impl Device {
     /// ```
     pub fn open(selector: &Selector, options: DeviceOptions) -> Result<Self, BackendError> {
         Ok(Self::with_driver(crate::discover::open(selector)?, options))
+    }
+
+    /// The same, with a record of what is launched, for tests.
+    #[doc(hidden)]
+    pub fn open_recorded(
+        selector: &Selector,
+        options: DeviceOptions,
+    ) -> Result<(Self, Launches), BackendError> {
+        let (inner, launches) = (crate::discover::open(selector)?, Launches::default());
+        let driver = Box::new(Recorded::new(inner, Arc::clone(&launches)));
+        Ok((Self::with_driver(driver, options), launches))
     }
 
     /// The same, with faults that tests inject.
@@ -392,6 +404,10 @@ impl Queue {
             // SAFETY: a checked buffer has guards before and after its elements.
             unsafe { self.work().stream.write(buffer.memory, offset, &[GUARD_BYTE; GUARD])? };
         }
+        if guard > 0 {
+            // On Intel's runtime for processors another queue has seen a buffer in whose parts such writes were just made as it was before.
+            self.work().stream.finish()?;
+        }
         Ok(buffer)
     }
 
@@ -420,7 +436,9 @@ impl Queue {
             return Ok(());
         }
         // SAFETY: no more than there is.
-        unsafe { work.stream.read(from.memory, self.device.guard(), bytes_of_mut(to)) }
+        unsafe { work.stream.read(from.memory, self.device.guard(), bytes_of_mut(to))? };
+        drop(work);
+        self.verify_accesses()
     }
 
     /// Queues a copy, guards included.
@@ -513,5 +531,43 @@ fn same_length(left: usize, right: usize) -> Result<(), BackendError> {
             left: left.to_string(),
             right: right.to_string(),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Backend;
+
+    /// Every device, checked, in both shapes.
+    fn checked() -> Vec<Device> {
+        let shapes = [KernelShape::Cpu, KernelShape::Gpu];
+        let found = crate::devices().found;
+        let usable = found.iter().filter(|info| info.backend == Backend::OpenCl && info.lacks().is_none());
+        let open = |info: &DeviceInfo, shape| {
+            let options = DeviceOptions { shape: Some(shape), checked: true, ..DeviceOptions::default() };
+            Device::open(&info.selector().parse().unwrap(), options).unwrap()
+        };
+        usable.flat_map(|info| shapes.map(|shape| open(info, shape))).collect()
+    }
+
+    /// A kernel that is given a buffer too small for it does not write behind its end, and is found out.
+    #[test]
+    fn an_access_outside_of_a_buffer_is_found_and_not_made() {
+        for device in checked() {
+            let queue = Queue::new(&device, true).unwrap();
+            let (small, other) =
+                (queue.allocate::<f64>(5000).unwrap(), queue.upload_new(&[7.0f64; 100]).unwrap());
+            let shape = Shape { groups: 3, items: if device.shape() == KernelShape::Cpu { 1 } else { 256 } };
+            // SAFETY: the kernel's parameters; on a checked device it stays within its buffers.
+            unsafe { queue.launch(Kernel::Fill, shape, &values![&small, 1.0, 5000u64]).unwrap() };
+            queue.verify_accesses().unwrap();
+            queue.verify_guards(&small).unwrap();
+            // SAFETY: as above.
+            unsafe { queue.launch(Kernel::Fill, shape, &values![&other, 1.0, 5001u64]).unwrap() };
+            assert!(queue.verify_accesses().is_err(), "{device:?}");
+            queue.verify_guards(&other).unwrap();
+            assert!(queue.download(&other, &mut [0.0; 100]).is_err(), "a read reports it too");
+        }
     }
 }

@@ -21,7 +21,7 @@ mod sweeps;
 pub use device::{Buffer, Counts, Device, DeviceOptions, DeviceScalar, Element};
 pub use discover::{Devices, Selector, devices};
 #[doc(hidden)]
-pub use driver::faults::Faults;
+pub use driver::{faults::Faults, recorded::Launch};
 pub use info::{Backend, DeviceInfo, DeviceKind};
 pub use matrix::{DeviceMatrix, DeviceStorage};
 pub use program::KernelShape;

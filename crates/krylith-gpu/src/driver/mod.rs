@@ -9,6 +9,7 @@
 pub(crate) mod cuda;
 pub(crate) mod faults;
 pub(crate) mod opencl;
+pub(crate) mod recorded;
 
 use crate::info::DeviceInfo;
 use crate::program::Program;
