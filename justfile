@@ -6,6 +6,14 @@ all:
 setup:
     .ci/run setup
 
+# Install software devices for the tests: PoCL, Intel's OpenCL runtime, NVRTC
+devices:
+    .ci/run devices
+
+# Compile every kernel for NVIDIA's GPUs
+kernels:
+    .ci/run kernels
+
 # Formatting
 fmt:
     .ci/run fmt

@@ -365,6 +365,14 @@ impl FromStr for Place {
 
 #[derive(Args)]
 pub struct Devices {
+    /// Measure every device that Krylith can run on: updates, products and two solves of a Poisson problem; takes a minute or less on each
+    #[arg(long)]
+    pub bench: bool,
+
+    /// Points per edge of the cube of that problem
+    #[arg(long, value_name = "N", default_value = "100", requires = "bench", value_parser = clap::value_parser!(u16).range(1..=400))]
+    pub size: u16,
+
     /// Write the list as JSON to a file, or with - to standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

@@ -2,8 +2,9 @@
 
 use crate::Failure;
 use crate::args::Devices;
+use crate::progress::spinner;
 use crate::report::{bytes, counted, print, write_json};
-use krylith_gpu::{Backend, DeviceInfo, devices};
+use krylith_gpu::{Backend, Device, DeviceFigures, DeviceInfo, DeviceOptions, devices, measure};
 use serde_json::json;
 use std::fmt::Write;
 
@@ -11,8 +12,16 @@ pub fn run(options: &Devices) -> Result<(), Failure> {
     let found = devices();
     let standard = options.json.as_deref().is_some_and(crate::args::is_standard);
     let mut text = String::new();
+    let mut figures = Vec::new();
     for info in &found.found {
         describe(&mut text, info);
+        figures.push(match options.bench && info.lacks().is_none() {
+            true => Some(bench(info, options.size)?),
+            false => None,
+        });
+        if let Some(Some(measured)) = figures.last() {
+            measured_lines(&mut text, measured);
+        }
     }
     for (backend, why) in &found.missing {
         writeln!(text, "{backend}: {why}")?;
@@ -24,8 +33,9 @@ pub fn run(options: &Devices) -> Result<(), Failure> {
         print(&text)?;
     }
     if let Some(path) = &options.json {
-        let device = |info: &DeviceInfo| {
+        let device = |(info, figures): (&DeviceInfo, &Option<DeviceFigures>)| {
             let mut value = serde_json::to_value(info).expect("plain data");
+            value["bench"] = serde_json::to_value(figures).expect("plain data");
             value["device"] = info.selector().into();
             value["usable"] = info.lacks().is_none().into();
             value["lacks"] = info.lacks().into();
@@ -33,11 +43,40 @@ pub fn run(options: &Devices) -> Result<(), Failure> {
         };
         let missing =
             |(backend, why): &(Backend, String)| json!({ "backend": backend.to_string(), "why": why });
-        let list: Vec<_> = found.found.iter().map(device).collect();
+        let list: Vec<_> = found.found.iter().zip(&figures).map(device).collect();
         let missing: Vec<_> = found.missing.iter().map(missing).collect();
         write_json(path, &json!({ "devices": list, "missing": missing }))?;
     }
     Ok(())
+}
+
+fn bench(info: &DeviceInfo, size: u16) -> Result<DeviceFigures, Failure> {
+    let _spinner = spinner(&format!("measuring {}", info.selector()));
+    let device = Device::open(&info.selector().parse()?, DeviceOptions::default())?;
+    Ok(measure(&device, size.into())?)
+}
+
+/// What was measured.
+fn measured_lines(text: &mut String, f: &DeviceFigures) {
+    text.push_str(&format!(
+        "  measured      {}: updates {:.1} GB/s, dot products {:.1} GB/s, products {:.1} GB/s, {:.1} us per launch, {:.1} us per read\n",
+        f.problem,
+        f.update_gigabytes_per_second,
+        f.dot_gigabytes_per_second,
+        f.product_gigabytes_per_second,
+        f.launch_microseconds,
+        f.read_microseconds
+    ));
+    for s in &f.solves {
+        text.push_str(&format!(
+            "  cg, {:<10}{} in {}, {:.3} s, set-up {:.3} s\n",
+            s.preconditioner,
+            s.outcome,
+            counted(s.iterations, "iteration"),
+            s.solve,
+            s.analyze + s.factor + s.copy
+        ));
+    }
 }
 
 /// A device, one line for each thing.

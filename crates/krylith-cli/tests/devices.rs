@@ -95,3 +95,20 @@ fn a_solve_on_a_device_reports_its_work() {
         );
     }
 }
+
+#[test]
+fn devices_are_measured_where_that_is_asked_for() {
+    let json: serde_json::Value =
+        serde_json::from_str(&text(0, &["devices", "--bench", "--size", "12", "--json", "-"])).unwrap();
+    for device in json["devices"].as_array().unwrap().iter().filter(|device| device["usable"] == true) {
+        let bench = &device["bench"];
+        assert_eq!((bench["rows"].as_u64(), bench["problem"].as_str()), (Some(1728), Some("poisson3d:12")));
+        assert!(bench["product_gigabytes_per_second"].as_f64().unwrap() > 0.0, "{bench}");
+        for solve in bench["solves"].as_array().unwrap() {
+            assert_eq!(solve["outcome"], "converged");
+            assert!(solve["relative_residual"].as_f64().unwrap() <= 1e-8);
+        }
+    }
+    let (status, _, error) = without_drivers(&["devices", "--size", "12"]);
+    assert!(status == Some(2) && error.contains("--bench"), "{error}");
+}

@@ -5,6 +5,7 @@
 //!
 //! [`devices`] lists what there is; [`Device::open`] opens one; a [`DeviceSpace`] is where vectors of a solve live.
 
+mod bench;
 mod cache;
 mod device;
 mod discover;
@@ -18,6 +19,7 @@ mod solver;
 mod space;
 mod sweeps;
 
+pub use bench::{DeviceFigures, SolveFigures, measure};
 pub use device::{Buffer, Counts, Device, DeviceOptions, DeviceScalar, Element};
 pub use discover::{Devices, Selector, devices};
 #[doc(hidden)]
@@ -35,3 +37,8 @@ pub fn compile_for_cuda(architecture: i32, double: bool, reproducible: bool) -> 
     let program = program::Program { double, shape, exact: reproducible, checked: false };
     driver::cuda::compile_for(architecture, &program)
 }
+
+/// The example of the page on devices.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/devices.md")]
+struct Page;

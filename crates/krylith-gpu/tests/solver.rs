@@ -110,6 +110,12 @@ fn an_iteration_is_counted() {
             );
             assert_eq!(per_iteration(|d| d.allocations), 0.0, "{what}");
             assert_eq!(per_iteration(|d| d.bytes_to_device), 0.0, "{what}");
+            // The pieces of three sums.
+            let pieces = match device.is_reproducible() {
+                true => a.nrows().div_ceil(krylith::space::CHUNK),
+                false => a.nrows().div_ceil(256),
+            };
+            assert_eq!(per_iteration(|d| d.bytes_from_device), (3 * 8 * pieces) as f64, "{what}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Devices beside threads of this machine, by rows in `f64` on both.
 
+mod kernels;
 mod outcomes;
 mod speed;
 
@@ -23,6 +24,9 @@ pub struct Options {
     /// Matrices of the catalogue
     #[arg(long, default_value_t = 60)]
     matrices: usize,
+    /// The program cuobjdump, for `kernels`
+    #[arg(long, default_value = "cuobjdump")]
+    cuobjdump: PathBuf,
     /// Rounds, of which the median counts
     #[arg(long, default_value_t = 7)]
     rounds: usize,
@@ -40,6 +44,8 @@ enum Study {
     Speed,
     /// Outcomes, iterations and bits of every preconditioner
     Outcomes,
+    /// Registers, memory and occupancy of every kernel on NVIDIA's GPUs, by NVRTC and cuobjdump; needs no device
+    Kernels,
 }
 
 /// Runs a study and writes its folder.
@@ -47,6 +53,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     match options.study {
         Study::Speed => speed::run(options),
         Study::Outcomes => outcomes::run(options),
+        Study::Kernels => kernels::run(options),
     }
 }
 
