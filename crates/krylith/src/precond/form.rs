@@ -94,7 +94,7 @@ impl Form {
     }
 }
 
-/// A pivot of this size, relative to the row's [`size`], or smaller is a bad one.
+/// A pivot of this size, relative to what its row is measured against, or smaller is a bad one.
 pub const SMALLEST_PIVOT: f64 = 1e-14;
 
 /// What a pivot of a row is measured against and shifts are multiples of: for Cholesky the diagonal entry, so that a shifted

@@ -28,7 +28,7 @@ pub(crate) use x86::{Avx2, Avx512};
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_block::Avx2Half;
 
-/// Numbers of a pack of [`Lanes`].
+/// Numbers that vector instructions take at once here, and lanes of a sum.
 pub const LANES: usize = 8;
 
 /// An instruction set: arithmetic on packs of numbers.
