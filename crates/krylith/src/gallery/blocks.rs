@@ -55,6 +55,16 @@ impl Points {
         Points::within(|d| d.iter().map(|s| s.abs()).sum::<isize>() <= 2)
     }
 
+    /// The 15 points of Kuhn's tetrahedra around a point: steps that are all forwards or all backwards.
+    pub(super) fn kuhn15() -> Points {
+        Points::within(|d| d.iter().all(|s| (0..=1).contains(s)) || d.iter().all(|s| (-1..=0).contains(s)))
+    }
+
+    /// The 7 points of the triangles around a point in a plane: those of [`kuhn15`](Self::kuhn15) with z = 0.
+    pub(super) fn triangles7() -> Points {
+        Points::within(|[x, y, z]| z == 0 && x.abs() <= 1 && y.abs() <= 1 && x * y >= 0)
+    }
+
     fn within(keep: impl Fn(Offset) -> bool) -> Points {
         let (mut offsets, mut numbers) = (Vec::new(), [0; WINDOW]);
         for z in -REACH..=REACH {
@@ -145,7 +155,13 @@ mod tests {
 
     #[test]
     fn stencils_have_their_points() {
-        for (points, count) in [(Points::box27(), 27), (Points::star13(), 13), (Points::diamond25(), 25)] {
+        for (points, count) in [
+            (Points::box27(), 27),
+            (Points::star13(), 13),
+            (Points::diamond25(), 25),
+            (Points::kuhn15(), 15),
+            (Points::triangles7(), 7),
+        ] {
             assert_eq!(points.offsets.len(), count);
             // Symmetric about the middle, which is the point itself.
             assert_eq!(points.offsets[count / 2], [0; 3]);

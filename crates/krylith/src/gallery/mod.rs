@@ -13,11 +13,12 @@
 //! its default size. [`problems`] lists names, formulas and sizes; the formulas stand at the head of each file as well.
 //!
 //! Every matrix is made in parallel, row by row, from fixed seeds and without state: the same bits on any number of
-//! threads and, since transcendental functions come from `libm`, on any platform. Seven problems stand in for
+//! threads and, since transcendental functions come from `libm`, on any platform. Eleven problems stand in for
 //! well-known matrices: same family, same or nearly the same size and number of entries, other numbers. The last four are singular.
 
 mod atmosmod;
 mod blocks;
+mod cage;
 mod cahn_hilliard;
 mod circuit;
 mod delaunay;
@@ -28,10 +29,13 @@ mod fem;
 mod grid;
 mod laplace;
 mod navier_stokes;
+mod offshore;
 mod parabolic;
 mod porous;
 mod problem;
 mod random;
+mod shell;
+mod thermomech;
 
 pub use problem::{GalleryError, Problem};
 pub use random::random_vector;
@@ -87,7 +91,7 @@ const PLAIN: ProblemInfo = ProblemInfo {
     generate: laplace::poisson2d,
 };
 
-static PROBLEMS: [ProblemInfo; 22] = [
+static PROBLEMS: [ProblemInfo; 26] = [
     ProblemInfo {
         name: "poisson2d",
         description: "Poisson's equation on a square, 5-point, symmetric positive definite",
@@ -253,6 +257,44 @@ static PROBLEMS: [ProblemInfo; 22] = [
         least_size: 2,
         nnz: porous::pflow_nnz,
         generate: porous::pflow,
+        ..PLAIN
+    },
+    ProblemInfo {
+        name: "offshore",
+        description: "currents in layered ground below the sea, linear tetrahedra, symmetric positive definite; stands in for offshore",
+        formula: "-div(k grad u) on 6 tetrahedra per moved cell, k = 3.3, 0.5 or 0.01 by wavy layers, Dirichlet",
+        default_size: &[64, 64, 64],
+        nnz: offshore::offshore_nnz,
+        generate: offshore::offshore,
+        ..PLAIN
+    },
+    ProblemInfo {
+        name: "shell",
+        description: "a thin cylindrical shell of beams, 5 unknowns per node, symmetric positive definite; stands in for af_shell3",
+        formula: "beams along the edges of triangles: stretching 1, sideways 0.3, shear 0.4, bending t^2/12, t = 0.1; clamped at x = 0",
+        default_size: &[318, 318],
+        unknowns_per_node: 5,
+        nnz: shell::shell_nnz,
+        generate: shell::shell,
+        ..PLAIN
+    },
+    ProblemInfo {
+        name: "thermomech",
+        description: "temperature and deformation, linear triangles, 2 unknowns per node, nonsymmetric; stands in for thermomech_dK",
+        formula: "[M/10 + K_k, K/20; 0.4 C, 2 K], C a difference along x, k = 10^(2 U(0,1)) in blocks of 16 x 16 cells, zero outside",
+        default_size: &[320, 319],
+        unknowns_per_node: 2,
+        nnz: thermomech::thermomech_nnz,
+        generate: thermomech::thermomech,
+        ..PLAIN
+    },
+    ProblemInfo {
+        name: "cage",
+        description: "a random walk of a polymer with drift, nonsymmetric, dominated by its diagonal; stands in for cage13",
+        formula: "I - 0.95 P on words of digits 0, 1, 2: a digit goes up with 0.6, down with 0.4, each as likely",
+        default_size: &[667, 667],
+        nnz: cage::cage_nnz,
+        generate: cage::cage,
         ..PLAIN
     },
     ProblemInfo {
