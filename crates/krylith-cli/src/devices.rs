@@ -15,13 +15,13 @@ pub fn run(options: &Devices) -> Result<(), Failure> {
     let mut figures = Vec::new();
     for info in &found.found {
         describe(&mut text, info);
-        figures.push(match options.bench && info.lacks().is_none() {
-            true => Some(bench(info, options.size)?),
-            false => None,
-        });
-        if let Some(Some(measured)) = figures.last() {
-            measured_lines(&mut text, measured);
+        let measured = (options.bench && info.lacks().is_none()).then(|| bench(info, options.size));
+        match &measured {
+            Some(Ok(measured)) => measured_lines(&mut text, measured),
+            Some(Err(error)) => writeln!(text, "  failed        {error}")?,
+            None => {}
         }
+        figures.push(measured);
     }
     for (backend, why) in &found.missing {
         writeln!(text, "{backend}: {why}")?;
@@ -33,9 +33,13 @@ pub fn run(options: &Devices) -> Result<(), Failure> {
         print(&text)?;
     }
     if let Some(path) = &options.json {
-        let device = |(info, figures): (&DeviceInfo, &Option<DeviceFigures>)| {
+        let device = |(info, measured): (&DeviceInfo, &Option<Result<DeviceFigures, String>>)| {
             let mut value = serde_json::to_value(info).expect("plain data");
-            value["bench"] = serde_json::to_value(figures).expect("plain data");
+            match measured {
+                Some(Ok(figures)) => value["bench"] = serde_json::to_value(figures).expect("plain data"),
+                Some(Err(error)) => value["error"] = error.as_str().into(),
+                None => {}
+            }
             value["device"] = info.selector().into();
             value["usable"] = info.lacks().is_none().into();
             value["lacks"] = info.lacks().into();
@@ -50,10 +54,12 @@ pub fn run(options: &Devices) -> Result<(), Failure> {
     Ok(())
 }
 
-fn bench(info: &DeviceInfo, size: u16) -> Result<DeviceFigures, Failure> {
+/// The figures of a device, or what went wrong: the others are measured all the same.
+fn bench(info: &DeviceInfo, size: u16) -> Result<DeviceFigures, String> {
     let _spinner = spinner(&format!("measuring {}", info.selector()));
-    let device = Device::open(&info.selector().parse()?, DeviceOptions::default())?;
-    Ok(measure(&device, size.into())?)
+    let device = Device::open(&info.selector().parse()?, DeviceOptions::default());
+    let device = device.map_err(|error| error.to_string())?;
+    measure(&device, size.into()).map_err(|error| error.to_string())
 }
 
 /// What was measured.

@@ -47,8 +47,8 @@ fn read_json<T>(
 }
 
 /// Prints the plan for a matrix, or writes it as JSON.
-pub fn explain(options: &Solve, solver: Solver, loaded: &Loaded) -> Result<(), Failure> {
-    let plan = Place::open(options)?.plan(solver, &loaded.matrix)?;
+pub fn explain(options: &Solve, place: &Place, solver: Solver, loaded: &Loaded) -> Result<(), Failure> {
+    let plan = place.plan(solver, &loaded.matrix)?;
     if let Some(path) = &options.json {
         write_json(path, &serde_json::to_value(&plan)?)?;
     }

@@ -117,12 +117,20 @@ fn remedy(options: &Solve, error: &SolveError) -> String {
         SolveError::Setup(SetupError::PatternNotSymmetric) => {
             "choose a factor for matrices of any pattern, such as --precond ilu0, or --precond auto".into()
         }
-        SolveError::Backend(BackendError::DeviceLost { .. } | BackendError::Compile { .. }) => {
+        SolveError::Backend(BackendError::DeviceLost { .. } | BackendError::Compile { .. })
+        | SolveError::Setup(SetupError::Backend(
+            BackendError::DeviceLost { .. } | BackendError::Compile { .. },
+        )) => {
             "--device cpu solves on threads".into()
         }
         SolveError::Backend(BackendError::OutOfMemory { .. })
         | SolveError::Setup(SetupError::Backend(BackendError::OutOfMemory { .. })) => {
             "take a preconditioner of less memory, such as --precond jacobi, or solve on threads with --device cpu".into()
+        }
+        SolveError::Backend(BackendError::Unsupported { .. })
+            if options.device != Place::Cpu && options.solver == Method::Lsmr =>
+        {
+            "take another method than --solver lsmr, or solve on threads with --device cpu".into()
         }
         SolveError::Backend(BackendError::Unsupported { .. }) if options.device != Place::Cpu => {
             format!("take another preconditioner than --precond {}, or solve on threads with --device cpu", options.precond)

@@ -6,8 +6,8 @@ use crate::args::Solve;
 use krylith::observe::Observer;
 use krylith::plan::SolvePlan;
 use krylith::solver::{Prepared, Watch};
-use krylith::{Csr, Report, SolveError, Solver};
-use krylith_gpu::{Device, DeviceOptions, DevicePrepared, OnDevice, devices};
+use krylith::{BackendError, Csr, Report, SolveError, Solver};
+use krylith_gpu::{Device, DeviceOptions, DevicePrepared, DeviceSpace, OnDevice, Selector, devices};
 
 /// Threads, or a device that is open.
 pub enum Place {
@@ -24,20 +24,26 @@ impl Place {
             timed: options.profile,
             ..DeviceOptions::default()
         };
-        let selector = match options.device {
-            args::Place::Cpu => return Ok(Place::Threads(None)),
-            args::Place::Device(selector) => selector,
-            args::Place::Auto => match devices().choose() {
-                Ok(selector) => selector,
-                Err(why) => return Ok(Place::Threads(Some(why))),
+        if options.device == args::Place::Cpu && (options.reproducible || options.profile) {
+            return Err("--reproducible and --profile are about devices: give one with --device".into());
+        }
+        match options.device {
+            args::Place::Cpu => Ok(Place::Threads(None)),
+            args::Place::Device(selector) => match Device::open(&selector, device_options) {
+                Ok(device) => Ok(Place::Device(device)),
+                Err(error) => Err(unusable(&selector, &error).into()),
             },
-        };
-        match Device::open(&selector, device_options) {
-            Ok(device) => Ok(Place::Device(device)),
-            Err(error) => Err(format!(
-                "--device {error}; `krylith devices` lists what there is, --device cpu needs none"
-            )
-            .into()),
+            // A device that does not open, or has no kernels, is no reason not to solve.
+            args::Place::Auto => Ok(match devices().choose() {
+                Err(why) => Place::Threads(Some(why)),
+                Ok(selector) => {
+                    let opened = Device::open(&selector, device_options);
+                    match opened.and_then(|device| DeviceSpace::<f64>::new(&device).map(|_| device)) {
+                        Ok(device) => Place::Device(device),
+                        Err(error) => Place::Threads(Some(format!("{selector}: {error}"))),
+                    }
+                }
+            }),
         }
     }
 
@@ -69,6 +75,15 @@ impl Place {
             }
         }
     }
+}
+
+/// Why a device that was asked for is not taken, and what to do next.
+fn unusable(selector: &Selector, error: &BackendError) -> String {
+    let why = match error {
+        BackendError::NoDevice { why, .. } => why.clone(),
+        other => other.to_string(),
+    };
+    format!("--device {selector}: {why}; `krylith devices` lists what there is, --device cpu needs none")
 }
 
 /// A system that is set up.

@@ -39,6 +39,8 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
     options.plot.as_deref().map_or(Ok(()), plot::check_ending)?;
     options.x.as_deref().filter(|x| !is_standard(x)).map_or(Ok(()), io::check_vector_name)?;
     let plan = options.plan.as_deref().map(explain::read).transpose()?;
+    // Before the matrix is read: what is missing shows at once.
+    let place = Place::open(options)?;
     let phase = Arc::new(AtomicU8::new(BEFORE));
     interrupt(&phase)?;
     let started = Instant::now();
@@ -52,10 +54,9 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
         solver = solver.with_plan(plan);
     }
     if options.explain {
-        explain::explain(options, solver, &loaded)?;
+        explain::explain(options, &place, solver, &loaded)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let place = Place::open(options)?;
     let rhs = RightHandSide::new(options, &loaded.matrix)?;
     let read = started.elapsed().as_secs_f64();
     let preparing = spinner("analyzing and factoring");

@@ -70,8 +70,8 @@ pub fn text(done: &Done, r: &Report) -> String {
 /// What a device did: its work in one line, and the kernels that took the longest where they were timed.
 fn work(device: &DeviceReport) -> Vec<String> {
     let mut lines = vec![format!(
-        "{}, {}, {} to it and {} back",
-        counted(device.launches as usize, "launch").replace("launchs", "launches"),
+        "{} launches, {}, {} to it and {} back",
+        count(device.launches),
         counted(device.synchronisations as usize, "synchronisation"),
         bytes(device.bytes_to_device),
         bytes(device.bytes_from_device)

@@ -55,6 +55,7 @@ fn a_solve_without_a_device_says_why_and_one_that_needs_it_ends() {
             "{error}"
         );
     }
+    common::fails(&["solve", "gen:poisson2d:20", "--profile"], &["--device"]);
     let (status, _, error) = solve("gpu");
     assert!(status == Some(2) && error.contains("opencl:N"), "{error}");
 }

@@ -26,7 +26,7 @@ typedef ulong u64;
 /* Told how many items there are, compilers need not look for vectors across items. */
 #define KERNEL kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 #else
-#define KERNEL kernel void
+#define KERNEL kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void
 #endif
 #define DEVICE
 #define GLOBAL global
@@ -43,7 +43,7 @@ typedef ulong u64;
 #else
 typedef unsigned int u32;
 typedef unsigned long long u64;
-#define KERNEL extern "C" __global__ void
+#define KERNEL extern "C" __global__ void __launch_bounds__(GROUP_SIZE)
 #define DEVICE __device__ static inline
 #define GLOBAL
 #define LOCAL __shared__
@@ -66,7 +66,7 @@ typedef float REAL;
 #define THIS_ITEM (GROUP * ITEMS + ITEM)
 #define SMALLER(a, b) ((a) < (b) ? (a) : (b))
 
-/* Buffers. A kernel ends its parameters with FAULT; a function takes a buffer as BUFFER(type, name), is given PASS(name), and
+/* Buffers; SHARED is one that items of a group write and read in turns, across barriers. A kernel ends its parameters with FAULT; a function takes a buffer as BUFFER(type, name), is given PASS(name), and
  * ends with FAULT and PASS_FAULT. */
 #if CHECKED
 #define BUFFER(type, name) GLOBAL type *name, u64 name##_count
@@ -74,6 +74,7 @@ typedef float REAL;
 #define FAULT , GLOBAL u32 *fault
 #define PASS_FAULT , fault
 #define GUARD(name) (64 / sizeof(*(name)))
+#define SHARED(type, name) BUFFER(type, name)
 #define AT(name, i) (name)[GUARD(name) + within((u64)(i), name##_count, fault)]
 DEVICE u64 within(u64 i, u64 count, GLOBAL u32 *fault) {
     if (i < count) return i;
@@ -82,6 +83,7 @@ DEVICE u64 within(u64 i, u64 count, GLOBAL u32 *fault) {
 }
 #else
 #define BUFFER(type, name) GLOBAL type *RESTRICT name
+#define SHARED(type, name) GLOBAL type *name
 #define PASS(name) name
 #define FAULT
 #define PASS_FAULT

@@ -39,7 +39,7 @@ KERNEL forward(TRIANGLE, BUFFER(const REAL, x), BUFFER(REAL, z), u64 first, u64 
     FOR_PART(p, count, FORWARD_ROW(first + p))
 }
 
-KERNEL forward_levels(TRIANGLE, BUFFER(const REAL, x), BUFFER(REAL, z), LEVELS FAULT) {
+KERNEL forward_levels(TRIANGLE, BUFFER(const REAL, x), SHARED(REAL, z), LEVELS FAULT) {
     FOR_LEVELS(p, FORWARD_ROW(p))
 }
 
@@ -57,15 +57,15 @@ KERNEL backward(TRIANGLE, BUFFER(const REAL, inverse), BUFFER(REAL, z), u64 firs
     FOR_PART(p, count, BACKWARD_ROW(first + p))
 }
 
-KERNEL backward_levels(TRIANGLE, BUFFER(const REAL, inverse), BUFFER(REAL, z), LEVELS FAULT) {
+KERNEL backward_levels(TRIANGLE, BUFFER(const REAL, inverse), SHARED(REAL, z), LEVELS FAULT) {
     FOR_LEVELS(p, BACKWARD_ROW(p))
 }
 
 /* Elimination, in place: l and u hold the triangles of A and then those of M = (I + L) D (I + U), inverse holds the pivot before elimination
  * and then 1 / d. A bad pivot stays where its inverse would be, and the smallest row with one goes to bad[0]; rows after it are left out. */
-#define FACTOR_LOWER BUFFER(const u32, order), BUFFER(const u64, l_ptr), BUFFER(const u32, l_idx), BUFFER(REAL, l)
-#define FACTOR_UPPER BUFFER(const u64, u_ptr), BUFFER(const u32, u_idx), BUFFER(REAL, u)
-#define PIVOTS BUFFER(REAL, inverse), BUFFER(const REAL, sizes), BUFFER(u32, bad), REAL smallest
+#define FACTOR_LOWER BUFFER(const u32, order), BUFFER(const u64, l_ptr), BUFFER(const u32, l_idx), SHARED(REAL, l)
+#define FACTOR_UPPER BUFFER(const u64, u_ptr), BUFFER(const u32, u_idx), SHARED(REAL, u)
+#define PIVOTS SHARED(REAL, inverse), BUFFER(const REAL, sizes), SHARED(u32, bad), REAL smallest
 #define IS_FINITE(v) ((v) - (v) == 0)
 #define STORE_PIVOT(large) \
     if (finite && (large) && IS_FINITE(pivot) && IS_FINITE(1 / pivot)) { \

@@ -9,7 +9,7 @@ use crate::discover::Selector;
 use crate::driver::faults::{Faults, Faulty};
 use crate::driver::recorded::{Launches, Recorded};
 use crate::driver::{Arg, Driver, Memory, Module, Shape, Stream};
-use crate::info::{DeviceInfo, DeviceKind};
+use crate::info::{Backend, DeviceInfo, DeviceKind};
 use crate::program::{KERNELS, Kernel, KernelShape, Program};
 use krylith::{BackendError, Scalar};
 use serde::Serialize;
@@ -58,6 +58,9 @@ impl Device {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn open(selector: &Selector, options: DeviceOptions) -> Result<Self, BackendError> {
+        if selector.backend == Backend::Cuda && options.shape == Some(KernelShape::Cpu) {
+            return Err(BackendError::Unsupported { what: "the shape for processors on CUDA" });
+        }
         Ok(Self::with_driver(crate::discover::open(selector)?, options))
     }
 
@@ -181,6 +184,10 @@ impl Device {
         Ok(Buffer { device: self.clone(), memory, len, element: PhantomData })
     }
 
+    fn id(&self) -> DeviceId {
+        Arc::as_ptr(&self.0) as usize
+    }
+
     fn guard(&self) -> usize {
         if self.0.options.checked { GUARD } else { 0 }
     }
@@ -262,7 +269,7 @@ impl<T> std::fmt::Debug for Buffer<T> {
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
         let inner = &self.device.0;
-        // SAFETY: allocated by this driver and freed once. Drivers keep memory that queued work uses until it is done.
+        // SAFETY: allocated by this driver and freed once.
         unsafe { inner.driver.free(self.memory) };
         inner.live_buffers.fetch_sub(1, Ordering::Relaxed);
         inner.live_bytes.fetch_sub((self.bytes() + 2 * self.device.guard()) as u64, Ordering::Relaxed);
@@ -296,9 +303,12 @@ pub struct Counts {
     pub kernels: BTreeMap<&'static str, (u64, f64)>,
 }
 
-/// A number, or a buffer and how many elements it has.
+/// A number, or a buffer with how many elements it has and whose it is.
 #[doc(hidden)]
-pub struct Value(Arg, Option<u64>);
+pub struct Value(Arg, Option<(u64, DeviceId)>);
+
+/// Tells devices apart.
+type DeviceId = usize;
 
 /// What a kernel can be given.
 pub trait Argument {
@@ -321,7 +331,7 @@ plain! { u32: U32, u64: U64, f32: F32, f64: F64 }
 
 impl<T> Argument for &Buffer<T> {
     fn value(self) -> Value {
-        Value(Arg::Buffer(self.memory), Some(self.len as u64))
+        Value(Arg::Buffer(self.memory), Some((self.len as u64, self.device.id())))
     }
 }
 
@@ -405,15 +415,21 @@ impl Queue {
             unsafe { self.work().stream.write(buffer.memory, offset, &[GUARD_BYTE; GUARD])? };
         }
         if guard > 0 {
-            // On Intel's runtime for processors another queue has seen a buffer in whose parts such writes were just made as it was before.
+            // Another queue may see these writes only after this one has finished.
             self.work().stream.finish()?;
         }
         Ok(buffer)
     }
 
+    /// An error for a buffer of another device.
+    fn own<T>(&self, buffer: &Buffer<T>) -> Result<(), BackendError> {
+        if buffer.device.id() == self.device.id() { Ok(()) } else { Err(foreign()) }
+    }
+
     /// Copies elements into a buffer of as many.
     pub(crate) fn upload<T: Element>(&self, from: &[T], to: &Buffer<T>) -> Result<(), BackendError> {
         same_length(from.len(), to.len)?;
+        self.own(to)?;
         let mut work = self.work();
         work.counts.synchronisations += 1;
         work.counts.bytes_up += to.bytes() as u64;
@@ -429,6 +445,7 @@ impl Queue {
         if to.len() > from.len {
             return same_length(from.len, to.len());
         }
+        self.own(from)?;
         let mut work = self.work();
         work.counts.synchronisations += 1;
         work.counts.bytes_down += size_of_val(to) as u64;
@@ -438,12 +455,18 @@ impl Queue {
         // SAFETY: no more than there is.
         unsafe { work.stream.read(from.memory, self.device.guard(), bytes_of_mut(to))? };
         drop(work);
+        if self.device.0.options.timed {
+            // All work is done: the events of its launches need not be kept.
+            self.counts()?;
+        }
         self.verify_accesses()
     }
 
     /// Queues a copy, guards included.
     pub(crate) fn copy<T: Element>(&self, from: &Buffer<T>, to: &Buffer<T>) -> Result<(), BackendError> {
         same_length(from.len, to.len)?;
+        self.own(from)?;
+        self.own(to)?;
         if from.is_empty() {
             return Ok(());
         }
@@ -472,9 +495,13 @@ impl Queue {
             args[count] = arg;
             count += 1;
         };
-        for Value(arg, elements) in values {
+        for Value(arg, buffer) in values {
             push(*arg);
-            if let Some(elements) = elements.filter(|_| checked) {
+            let Some((elements, device)) = *buffer else { continue };
+            if device != self.device.id() {
+                return Err(foreign());
+            }
+            if checked {
                 push(Arg::U64(elements));
             }
         }
@@ -523,6 +550,10 @@ impl Queue {
     }
 }
 
+fn foreign() -> BackendError {
+    BackendError::Failed { what: "a vector or matrix belongs to another device".into() }
+}
+
 fn same_length(left: usize, right: usize) -> Result<(), BackendError> {
     match left == right {
         true => Ok(()),
@@ -537,7 +568,6 @@ fn same_length(left: usize, right: usize) -> Result<(), BackendError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Backend;
 
     /// Every device, checked, in both shapes.
     fn checked() -> Vec<Device> {

@@ -9,7 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A device by backend and number: `opencl`, `opencl:1`, `cuda`, `cuda:0`. Without a number it is the first GPU that Krylith can run on,
-/// or the first device of any kind where there is none.
+/// or the first device of any kind that it can run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Selector {
     /// The driver.
@@ -76,7 +76,7 @@ impl Devices {
     /// The device that a solve takes by itself: the first GPU that Krylith can run on, NVIDIA's by CUDA. Otherwise why there is none: a
     /// processor that is reached through OpenCL is no faster than threads.
     pub fn choose(&self) -> Result<Selector, String> {
-        let usable = |info: &&DeviceInfo| info.kind != DeviceKind::Cpu && info.lacks().is_none();
+        let usable = |info: &&DeviceInfo| info.kind == DeviceKind::Gpu && info.lacks().is_none();
         if let Some(info) = self.found.iter().find(usable) {
             return Ok(Selector { backend: info.backend, index: Some(info.index) });
         }
@@ -87,7 +87,7 @@ impl Devices {
 }
 
 fn why_not(info: &DeviceInfo) -> String {
-    let why = info.lacks().unwrap_or("it is the processor, which threads use without a driver between");
+    let why = info.lacks().unwrap_or("it is no GPU; a processor has threads without a driver between");
     format!("{} ({}): {why}", info.selector(), info.name)
 }
 
@@ -96,8 +96,9 @@ fn pick(selector: &Selector, infos: &[DeviceInfo]) -> Result<usize, String> {
     let index = match selector.index {
         Some(index) => index,
         None => {
-            let usable = |info: &DeviceInfo| info.kind != DeviceKind::Cpu && info.lacks().is_none();
-            infos.iter().position(usable).unwrap_or(0)
+            let usable = |info: &DeviceInfo| info.lacks().is_none();
+            let gpu = infos.iter().position(|info| info.kind == DeviceKind::Gpu && usable(info));
+            gpu.or_else(|| infos.iter().position(usable)).unwrap_or(0)
         }
     };
     match infos.get(index) {

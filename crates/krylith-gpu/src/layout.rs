@@ -13,7 +13,7 @@ use krylith::setup::{
     Attempt, Built, LayoutBuilder, Prospect, SetupContext, SetupRecorder, SetupSummary, Storing,
 };
 use krylith::solver::PrecondSpec;
-use krylith::{Csr, SetupError, SolveError};
+use krylith::{BackendError, Csr, SetupError, SolveError};
 
 type Context<'a> = SetupContext<'a, DeviceSpace<f64>>;
 
@@ -23,7 +23,7 @@ pub(crate) struct DeviceLayout;
 /// The layouts of a device.
 pub(crate) static LAYOUTS: &[&dyn LayoutBuilder<DeviceSpace<f64>>] = &[&DeviceLayout];
 
-/// Bytes per row of b, x, the recomputed residual and the pieces of sums.
+/// Bytes per row of b, x and the recomputed residual, and of the pieces of 72 sums in chunks of 2048.
 const AROUND: u64 = 25;
 
 /// A factor without fill of a matrix with a full diagonal, which the device eliminates; for Cholesky with a symmetric pattern.
@@ -38,16 +38,24 @@ fn eliminated(kind: PrecondSpec, a: &Csr<f64>) -> Option<Kind> {
 fn predict(setup: &Context<'_>, factor: u64) -> u64 {
     let (shape, rows) = (setup.space.device().shape(), setup.source.nrows());
     let matrix = |a: &Csr<f64>| DeviceStorage::choose(a.pattern(), shape).bytes(a.pattern(), shape);
-    let matrices = matrix(setup.source) + setup.other_matrix().map_or(0, matrix);
-    matrices as u64 + factor + setup.method.workspace_bytes(rows) + AROUND * rows as u64
+    // Of another matrix than A the device needs no values.
+    matrix(setup.other_matrix().unwrap_or(setup.source)) as u64
+        + factor
+        + setup.method.workspace_bytes(rows)
+        + AROUND * rows as u64
 }
 
-/// `Err(MemoryLimit)` if the device has no room for this many bytes, or the caller does not allow them.
+/// `Err(MemoryLimit)` if the caller does not allow this many bytes, `Err(OutOfMemory)` if the device has no room for them.
 fn require_room(setup: &Context<'_>, predicted: u64) -> Result<(), SetupError> {
-    let device = setup.space.device().info().memory_bytes.saturating_sub(setup.space.device().live_bytes());
-    let limit = setup.options.max_memory.unwrap_or(u64::MAX).min(device);
-    match predicted > limit {
-        true => Err(SetupError::MemoryLimit { predicted, limit }),
+    let (device, allowed) = (setup.space.device(), setup.options.max_memory.unwrap_or(u64::MAX));
+    if predicted > allowed {
+        return Err(SetupError::MemoryLimit { predicted, limit: allowed });
+    }
+    let room = device.info().memory_bytes.saturating_sub(device.live_bytes());
+    match predicted > room {
+        true => {
+            Err(BackendError::OutOfMemory { device: device.info().name.clone(), bytes: predicted }.into())
+        }
         false => Ok(()),
     }
 }

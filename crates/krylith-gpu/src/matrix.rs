@@ -125,31 +125,34 @@ fn height(shape: KernelShape) -> usize {
     }
 }
 
+/// Whether a matrix is made of dense blocks of this size.
+fn is_of_blocks(pattern: &Pattern, size: usize) -> bool {
+    if size < 2 || !pattern.nrows().is_multiple_of(size) || !pattern.ncols().is_multiple_of(size) {
+        return false;
+    }
+    let is_block = |block: &[u32]| {
+        let consecutive = block.iter().zip(block[0]..).all(|(&a, b)| a == b);
+        block.len() == size && (block[0] as usize).is_multiple_of(size) && consecutive
+    };
+    (0..pattern.nrows()).step_by(size).all(|first| {
+        let columns = pattern.row(first);
+        columns.chunks(size).all(is_block) && (first + 1..first + size).all(|row| pattern.row(row) == columns)
+    })
+}
+
 /// Dense blocks; `None` where the matrix is not made of them.
 fn blocks(pattern: &Pattern, size: usize) -> Option<Places> {
-    if size < 2 || !pattern.nrows().is_multiple_of(size) || !pattern.ncols().is_multiple_of(size) {
+    if !is_of_blocks(pattern, size) {
         return None;
     }
     let (mut starts, mut col_idx, mut places) = (vec![0u64], Vec::new(), Vec::new());
     for first in (0..pattern.nrows()).step_by(size) {
-        let columns = pattern.row(first);
-        if !columns.len().is_multiple_of(size) {
-            return None;
-        }
-        for (b, block) in columns.chunks(size).enumerate() {
-            let column = block[0];
-            let consecutive = block.iter().zip(column..).all(|(&a, b)| a == b);
-            if !(column as usize).is_multiple_of(size) || !consecutive {
-                return None;
-            }
-            col_idx.push(column / size as u32);
+        for (b, block) in pattern.row(first).chunks(size).enumerate() {
+            col_idx.push(block[0] / size as u32);
             for row in first..first + size {
                 let start = pattern.row_range(row).start + b * size;
                 places.extend((start..start + size).map(|k| k as u32));
             }
-        }
-        if (first + 1..first + size).any(|row| pattern.row(row) != columns) {
-            return None;
         }
         starts.push(col_idx.len() as u64);
     }
@@ -178,23 +181,30 @@ impl DeviceStorage {
                 let padded = padded(pattern, height(shape), &order_of_slices(pattern, shape));
                 12 * padded + 8 * (rows.div_ceil(height(shape)) + 1) + order
             }
-            DeviceStorage::Blocks(size) => 8 * nnz + 4 * (nnz / (size * size)) + 8 * (rows / size + 1),
+            DeviceStorage::Blocks(size) => {
+                let size = size.max(1);
+                8 * nnz + 4 * (nnz / (size * size)) + 8 * (rows / size + 1)
+            }
         }
     }
 
     /// The storage that suits a pattern; the head of this file has the rule.
     pub fn choose(pattern: &Pattern, shape: KernelShape) -> Self {
-        let size = (2..=8).rev().find(|&size| blocks(pattern, size).is_some());
+        // Rows and entries are numbered in 32 bits in what is not by rows.
+        let fits = pattern.nnz() < PADDING as usize && pattern.nrows() < PADDING as usize;
+        let size = (2..=8).rev().find(|&size| fits && is_of_blocks(pattern, size));
         if let Some(size) = size.filter(|_| pattern.nnz() > 0) {
             return DeviceStorage::Blocks(size);
+        }
+        if !fits {
+            return DeviceStorage::Rows;
         }
         let room = match shape {
             KernelShape::Cpu => pattern.nnz() / 2,
             KernelShape::Gpu => pattern.nnz() / 4,
         };
         let order = order_of_slices(pattern, shape);
-        let fits = pattern.nnz() < PADDING as usize;
-        if fits && padded(pattern, height(shape), &order) <= pattern.nnz() + room {
+        if padded(pattern, height(shape), &order) <= pattern.nnz() + room {
             return DeviceStorage::Slices;
         }
         match shape == KernelShape::Gpu && pattern.nnz() >= LONG_ROWS * pattern.nrows() {
@@ -214,13 +224,14 @@ impl<T: DeviceScalar> DeviceMatrix<T> {
         let shape = space.device().shape();
         let unsuitable = || BackendError::Unsupported { what: "this storage of this matrix" };
         let parts = match storage {
+            DeviceStorage::Lanes if shape == KernelShape::Cpu => return Err(unsuitable()),
             DeviceStorage::Rows | DeviceStorage::Lanes => Places {
                 starts: pattern.row_ptr().iter().map(|&k| k as u64).collect(),
                 col_idx: pattern.col_idx().to_vec(),
                 order: None,
                 places: None,
             },
-            DeviceStorage::Slices if pattern.nnz() < PADDING as usize => {
+            DeviceStorage::Slices if pattern.nnz().max(pattern.nrows()) < PADDING as usize => {
                 let order = order_of_slices(pattern, shape);
                 let parts = slices(pattern, height(shape), &order);
                 Places { order: (shape == KernelShape::Gpu).then_some(order), ..parts }

@@ -20,6 +20,10 @@ impl SolverSpace for DeviceSpace<f64> {
         self.threads()
     }
 
+    fn publish(&self) -> Result<(), BackendError> {
+        self.finish()
+    }
+
     fn begin_device_report(&self) {
         // What cannot be counted shows when the solve begins.
         let _ = self.reset_counts();
@@ -174,7 +178,7 @@ impl DeviceSolver {
     /// Analyzes and factors A, copies it to the device, and allocates what solving needs.
     pub fn prepare(&self, a: &Csr<f64>) -> Result<DevicePrepared, SolveError> {
         let prepared = self.solver.prepare_on(self.space()?, LAYOUTS, a, a)?;
-        Ok(DevicePrepared { prepared, device: self.device.clone() })
+        Ok(DevicePrepared { prepared })
     }
 
     /// Solves A x = b from x = 0.
@@ -188,7 +192,6 @@ impl DeviceSolver {
 /// A system that is set up on a device. Several threads may solve with it at the same time.
 pub struct DevicePrepared {
     prepared: Prepared<Csr<f64>, DeviceSpace<f64>>,
-    device: Device,
 }
 
 impl DevicePrepared {
@@ -205,13 +208,7 @@ impl DevicePrepared {
         x: &mut [f64],
         watch: Watch<'_>,
     ) -> Result<Report, SolveError> {
-        let space = DeviceSpace::with_threads(&self.device, 1)?;
-        let (mut own_b, mut own_x) = (space.zeros(&b.len())?, space.zeros(&x.len())?);
-        space.upload(b, &mut own_b)?;
-        space.upload(x, &mut own_x)?;
-        let report = self.prepared.solve_vectors(a, &own_b, &mut own_x, watch)?;
-        space.download(&own_x, x)?;
-        Ok(report)
+        self.prepared.solve_numbers(a, b, x, watch)
     }
 
     /// The factor of a matrix of the same pattern.

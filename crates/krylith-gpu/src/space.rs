@@ -129,6 +129,7 @@ impl<T: DeviceScalar> DeviceSpace<T> {
         let mut pieces = self.lock();
         if pieces.host.len() < needed || pieces.device.is_none() {
             pieces.device = None;
+            pieces.host.clear();
             pieces.device = Some(self.queue.allocate(needed)?);
             pieces.host.resize(needed, T::ZERO);
         }
@@ -144,14 +145,15 @@ impl<T: DeviceScalar> DeviceSpace<T> {
     ) -> Result<(), BackendError> {
         debug_assert!(out.len() <= SUMS);
         let (shape, count) = self.summing(n);
-        if self.lock().host.len() < count * out.len() {
-            // Vectors of another space on the same device.
-            self.reserve(n)?;
-        }
-        let mut pieces = self.lock();
-        let Pieces { device: Some(device), host } = &mut *pieces else {
+        if count == 0 || out.is_empty() {
             out.fill(T::ZERO);
             return Ok(());
+        }
+        // Vectors of another space on the same device may be longer than those of this one.
+        self.reserve(n)?;
+        let mut pieces = self.lock();
+        let Pieces { device: Some(device), host } = &mut *pieces else {
+            return Err(BackendError::Failed { what: "there is no room for the pieces of sums".into() });
         };
         launch(device, shape, count as u64)?;
         let host = &mut host[..count * out.len()];
@@ -210,7 +212,10 @@ impl<T: DeviceScalar> Space for DeviceSpace<T> {
     fn extremes(&self, x: &Buffer<T>) -> Result<Extremes<T>, BackendError> {
         let (n, count) = (x.len(), x.len().div_ceil(CHUNK));
         let (sizes, places) = (self.queue.allocate::<T>(2 * count)?, self.queue.allocate::<u64>(count)?);
-        let shape = Shape { groups: count, items: 1 };
+        let shape = match self.device().shape() {
+            KernelShape::Cpu => Shape { groups: count, items: 1 },
+            KernelShape::Gpu => Shape { groups: count.div_ceil(GROUP_SIZE), items: GROUP_SIZE },
+        };
         let values = values![x, &sizes, &places, count as u64, n as u64];
         // SAFETY: the kernel's parameters; two sizes and one place per chunk.
         unsafe { self.queue.launch(Kernel::Extremes, shape, &values)? };

@@ -16,6 +16,8 @@ use krylith::{BackendError, Csr, SetupError};
 /// A level of more rows is a launch of its own.
 const SMALL_ON_GPU: usize = 1024;
 const SMALL_ON_CPU: usize = 512;
+/// The most levels of one launch: a kernel that runs for seconds is ended by the watchdog of a GPU with a display.
+const MOST_LEVELS: usize = 4096;
 /// Rows that one item takes, in the shape for processors; as in the kernels.
 const SPAN: usize = 256;
 
@@ -28,12 +30,12 @@ enum Step {
     Levels { from: usize, to: usize },
 }
 
-/// Levels as launches: those of at most `small` rows that follow each other are one.
+/// Levels as launches: those of at most `small` rows that follow each other are one, up to [`MOST_LEVELS`].
 fn steps(sizes: &[usize], small: usize) -> Vec<Step> {
     let (mut steps, mut first) = (Vec::new(), 0);
     for (level, &count) in sizes.iter().enumerate() {
         match (count <= small, steps.last_mut()) {
-            (true, Some(Step::Levels { to, .. })) => *to = level + 1,
+            (true, Some(Step::Levels { from, to })) if *to - *from < MOST_LEVELS => *to = level + 1,
             (true, _) => steps.push(Step::Levels { from: level, to: level + 1 }),
             (false, _) => steps.push(Step::Level { first, count }),
         }
@@ -239,5 +241,8 @@ mod tests {
             steps(&[1, 4, 5, 6, 2, 9, 1], 4),
             [levels(0, 2), level(5, 5), level(10, 6), levels(4, 5), level(18, 9), levels(6, 7)]
         );
+        let chain = vec![1; 2 * MOST_LEVELS + 1];
+        let (first, second) = (MOST_LEVELS, 2 * MOST_LEVELS);
+        assert_eq!(steps(&chain, 4), [levels(0, first), levels(first, second), levels(second, second + 1)]);
     }
 }

@@ -69,7 +69,7 @@ fn device_part(report: &Report) -> &krylith::report::DeviceReport {
     report.device.as_ref().expect("a solve on a device reports it")
 }
 
-/// An iteration of CG: two synchronisations, the launches of the sweeps and at most six more, no allocation.
+/// An iteration of CG: two synchronisations, the launches of the sweeps and at most five more (with Jacobi four in all), no allocation.
 #[test]
 fn an_iteration_is_counted() {
     let a = problem("poisson3d:30");
@@ -223,6 +223,54 @@ fn several_threads_solve_on_one_device() {
                 assert_eq!(worker.join().unwrap(), expected);
             }
         });
+    }
+}
+
+/// Constants in the null space are vectors on the device, which every queue must see, also right after a set-up.
+#[test]
+fn singular_systems_on_several_queues() {
+    let a = problem("neumann3d:12");
+    let n = a.nrows();
+    let mut b = vec![0.0; n];
+    a.mul_vec(&krylith::gallery::random_vector(n), &mut b).unwrap();
+    for device in reproducible() {
+        for _ in 0..5 {
+            let mut prepared = by_rows(Method::Cg, "ic0").on(&device).prepare(&a).unwrap();
+            let solve = |prepared: &krylith_gpu::DevicePrepared| {
+                let mut x = vec![0.0; n];
+                prepared.solve(&a, &b, &mut x).unwrap().require_converged().unwrap();
+                // The answer of least norm has no mean.
+                assert!(x.iter().sum::<f64>().abs() < 1e-8, "{}", label(&device));
+                x
+            };
+            for round in 0..2 {
+                let answers: Vec<Vec<f64>> = std::thread::scope(|scope| {
+                    let workers: Vec<_> = (0..3).map(|_| scope.spawn(|| solve(&prepared))).collect();
+                    workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+                });
+                assert!(answers.iter().all(|x| *x == answers[0]), "{}", label(&device));
+                if round == 0 {
+                    prepared.refactor(&a).unwrap();
+                }
+            }
+        }
+    }
+}
+
+/// What a solve holds on the device is what was predicted.
+#[test]
+fn predicted_bytes_are_those_that_are_allocated() {
+    let a = problem("poisson3d:30");
+    let b = rhs(&a);
+    for device in reproducible() {
+        for name in ["ic0", "ilut(10,1e-3)", "jacobi", "fsai"] {
+            let method = if name.starts_with("ilu") { Method::BiCgStab } else { Method::Cg };
+            let prepared = by_rows(method, name).on(&device).prepare(&a).unwrap();
+            let mut x = vec![0.0; a.nrows()];
+            let report = prepared.solve(&a, &b, &mut x).unwrap();
+            let ratio = report.predicted_bytes as f64 / device.live_bytes() as f64;
+            assert!((0.9..1.15).contains(&ratio), "{}, {name}: {ratio}", label(&device));
+        }
     }
 }
 

@@ -206,3 +206,24 @@ fn buffers_come_and_go() {
         assert_eq!((device.live_buffers(), device.live_bytes()), (0, 0));
     }
 }
+
+/// A vector of one device is refused by another, and so is a vector of the same device opened twice.
+#[test]
+fn vectors_of_other_devices_are_refused() {
+    let spaces = spaces();
+    for pair in spaces.windows(2) {
+        let (own, other) = (vector(&pair[0], &[1.0; 100]), vector(&pair[1], &[1.0; 100]));
+        let mut own = own;
+        for result in [
+            pair[0].axpby(1.0, &other, 1.0, &mut own),
+            pair[0].copy(&other, &mut own),
+            pair[0].dot(&own, &other).map(drop),
+            pair[0].download(&other, &mut [0.0; 100]),
+        ] {
+            assert!(
+                matches!(&result, Err(BackendError::Failed { what }) if what.contains("another device")),
+                "{result:?}"
+            );
+        }
+    }
+}

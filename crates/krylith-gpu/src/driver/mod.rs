@@ -47,8 +47,10 @@ pub(crate) trait Driver: Send + Sync {
     /// At least one byte.
     fn allocate(&self, bytes: usize) -> Result<Memory, BackendError>;
 
+    /// Frees memory when the work that is queued and uses it is done: OpenCL keeps it until then, and CUDA waits.
+    ///
     /// # Safety
-    /// The memory came from [`allocate`](Self::allocate), is not freed, and no work that is queued uses it.
+    /// The memory came from [`allocate`](Self::allocate), is not freed, and is given to no work from now on.
     unsafe fn free(&self, memory: Memory);
 
     /// Compiles; gives the binary as well, which [`load`](Self::load) takes.

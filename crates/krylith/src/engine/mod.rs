@@ -48,6 +48,11 @@ pub trait SolverSpace:
         Err(BackendError::Unsupported { what: "an iteration on compressed rows in this space" }.into())
     }
 
+    /// Ends all work that is queued, so that spaces beside this one see its results: after a set-up, whose matrices and factors they share.
+    fn publish(&self) -> Result<(), BackendError> {
+        Ok(())
+    }
+
     /// A solve begins, which [`device_report`](Self::device_report) will report.
     fn begin_device_report(&self) {}
 

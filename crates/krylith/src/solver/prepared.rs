@@ -6,7 +6,7 @@ use super::null_space::{NullSpace, NullSpaces};
 use super::options::Solver;
 use super::stages::{self, Solved, Watch};
 use super::threads::Transposed;
-use super::workspace::{Pool, Workspace};
+use super::workspace::{Lease, Pool, Workspace};
 use crate::choice::Method;
 use crate::engine::{AnyEngine, DefaultSpace, Engine, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
@@ -154,6 +154,7 @@ impl Solver {
         let null_spaces = NullSpaces::find(self, &space, a, known)?;
         let space = Arc::new(space);
         let first = Workspace::new(Arc::clone(&space), &engine, a, method)?;
+        space.publish()?;
         Ok(Prepared {
             null_spaces,
             factored: same.then(|| Factored::new(&*space, matrix)),
@@ -252,6 +253,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
             self.null_spaces = NullSpaces::recognised(&*self.space, &self.layout, matrix, None)?;
         }
         self.factored = self.factored.take().map(|_| Factored::new(&*self.space, matrix));
+        self.space.publish()?;
         Ok(())
     }
 
@@ -313,8 +315,49 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         let mut workspace = self.pool.take(self, a, false)?;
         require_same("b and the range of A", &self.space.layout(b), &a.range())?;
         let Workspace { space, vectors, .. } = &mut *workspace;
+        space.begin_device_report();
         space.copy(b, &mut vectors.b)?;
         self.solve_in(a, &mut workspace, x, watch)
+    }
+
+    /// The same for numbers in this process's memory, as many as it holds of b and of x.
+    pub fn solve_numbers(
+        &self,
+        a: &A,
+        b: &[f64],
+        x: &mut [f64],
+        watch: Watch<'_>,
+    ) -> Result<Report, SolveError> {
+        self.solve_leased(self.pool.take(self, a, false)?, a, b, x, watch)
+    }
+
+    /// The same in a workspace on loan.
+    pub(super) fn solve_leased(
+        &self,
+        mut workspace: Lease<'_, S, A>,
+        a: &A,
+        b: &[f64],
+        x: &mut [f64],
+        watch: Watch<'_>,
+    ) -> Result<Report, SolveError> {
+        let space = Arc::clone(&workspace.space);
+        require_same("b and the range of A", &b.len(), &space.len(&a.range()))?;
+        require_same("x and the domain of A", &x.len(), &space.len(&a.domain()))?;
+        space.begin_device_report();
+        space.upload(b, &mut workspace.vectors.b)?;
+        let mut own = match workspace.x.take() {
+            Some(own) => own,
+            None => space.zeros(&a.domain())?,
+        };
+        let report = space.upload(x, &mut own).map_err(SolveError::from);
+        let report = report.and_then(|()| self.solve_in(a, &mut workspace, &mut own, watch));
+        let copied = match report.is_ok() {
+            true => space.download(&own, x),
+            false => Ok(()),
+        };
+        workspace.x = Some(own);
+        copied?;
+        report
     }
 
     /// The same for the b that is in the workspace.
@@ -329,7 +372,6 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         let _span = tracing::info_span!("solve", rows = space.len(&self.layout)).entered();
         let started = Instant::now();
         space.host().reset_statistics();
-        space.begin_device_report();
         self.refuse_stale(a)?;
         self.require_finite(a)?;
         require_same("x and the domain of A", &space.layout(x), &a.domain())?;

@@ -287,6 +287,12 @@ fn enter_next<S: SolverSpace, A: LinearOperator<S>>(
                 stage.refused.extend(preconditioner);
                 failed = format!("{next}: {error}");
             }
+            Err(SolveError::Backend(
+                error @ (BackendError::Unsupported { .. } | BackendError::OutOfMemory { .. }),
+            )) => {
+                stage.refused.extend(preconditioner);
+                failed = format!("{next}: {error}");
+            }
             Err(other) => return Err(other),
         }
     }

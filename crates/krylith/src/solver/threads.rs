@@ -3,7 +3,6 @@
 use super::options::Solver;
 use super::prepared::Prepared;
 use super::stages::Watch;
-use super::workspace::Lease;
 use crate::block::InBlocks;
 use crate::engine::{DynEngine, InOrder, SolverSpace};
 use crate::error::SolveError;
@@ -179,28 +178,7 @@ impl<A: LinearOperator<Threads<f64>>> Prepared<A> {
         x: &mut [f64],
         watch: Watch<'_>,
     ) -> Result<Report, SolveError> {
-        self.solve_leased(self.pool.take(self, a, false)?, a, b, x, watch)
-    }
-
-    fn solve_leased(
-        &self,
-        mut workspace: Lease<'_, Threads<f64>, A>,
-        a: &A,
-        b: &[f64],
-        x: &mut [f64],
-        watch: Watch<'_>,
-    ) -> Result<Report, SolveError> {
-        require_same("b and the range of A", &b.len(), &a.range())?;
-        require_same("x and the domain of A", &x.len(), &a.domain())?;
-        workspace.vectors.b.copy_from_slice(b);
-        let mut own = std::mem::take(&mut workspace.x);
-        own.copy_from_slice(x);
-        let report = self.solve_in(a, &mut workspace, &mut own, watch);
-        if report.is_ok() {
-            x.copy_from_slice(&own);
-        }
-        workspace.x = own;
-        report
+        self.solve_numbers(a, b, x, watch)
     }
 
     /// Solves A X = B for the columns of B, one after the other in `b`, from the guesses in `x`. With as many columns as threads or more

@@ -15,8 +15,8 @@ pub(super) struct Workspace<S: SolverSpace, A: LinearOperator<S>> {
     pub(super) space: Arc<S>,
     pub(super) engine: AnyWorkspace<S, A>,
     pub(super) vectors: Vectors<S, A>,
-    /// x of a caller whose vectors are not those of the space.
-    pub(super) x: S::Vector,
+    /// x of a caller whose numbers are not vectors of the space; none while a solve has it.
+    pub(super) x: Option<S::Vector>,
     /// The guess, for a solve that may have to go back to it; made when one is not zero.
     pub(super) guess: Option<S::Vector>,
 }
@@ -37,7 +37,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Workspace<S, A> {
     ) -> Result<Self, SolveError> {
         let vectors =
             Vectors { b: space.zeros(&a.range())?, r: space.zeros(&a.range())?, scratch: a.scratch(&space)? };
-        let x = space.zeros(&a.domain())?;
+        let x = Some(space.zeros(&a.domain())?);
         Ok(Workspace { engine: engine.workspace(&space, a, method)?, space, vectors, x, guess: None })
     }
 }
