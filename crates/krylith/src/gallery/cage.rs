@@ -36,7 +36,7 @@ fn up(n: u64, power: u64) -> u64 {
 pub(super) fn cage(grid: &Grid) -> Result<Csr<f64>, MatrixError> {
     let n = grid.len() as u64;
     let digits = powers(n).count().max(1) as f64;
-    let down = |i: u64, power: u64| (i / power % 3 > 0).then(|| i - power);
+    let down = |i: u64, power: u64| (!(i / power).is_multiple_of(3)).then(|| i - power);
     let raised = |i: u64, power: u64| (i / power % 3 < 2 && i + power < n).then(|| i + power);
     Csr::from_rows(
         n as usize,
