@@ -43,7 +43,7 @@ typedef ulong u64;
 #else
 typedef unsigned int u32;
 typedef unsigned long long u64;
-#define KERNEL extern "C" __global__ void __launch_bounds__(GROUP_SIZE)
+#define KERNEL extern "C" __global__ void
 #define DEVICE __device__ static inline
 #define GLOBAL
 #define LOCAL __shared__

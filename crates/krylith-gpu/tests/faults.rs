@@ -3,9 +3,9 @@
 mod common;
 
 use common::selectors;
-use krylith::BackendError;
 use krylith::space::Space;
-use krylith_gpu::{Device, DeviceOptions, DeviceSpace, Faults};
+use krylith::{BackendError, Method, PrecondSpec, SetupError, SolveError, Solver};
+use krylith_gpu::{Device, DeviceOptions, DeviceSpace, Faults, OnDevice};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 
@@ -73,4 +73,38 @@ fn a_device_that_is_lost_at_any_launch() {
         }
     }
     assert!(selectors().is_empty(), "the work takes fewer than 20 launches");
+}
+
+/// The fault of a whole solve, wherever it strikes; everything is given back.
+fn solve(device: &Device) -> Option<BackendError> {
+    let problem: krylith::gallery::Problem = "poisson3d:12".parse().unwrap();
+    let a = problem.generate().unwrap();
+    let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::ic(0));
+    let ended = solver.on(device).solve(&a, &vec![1.0; a.nrows()]);
+    assert_eq!((device.live_buffers(), device.live_bytes()), (0, 0));
+    match ended {
+        Ok(solution) => {
+            solution.report.require_converged().unwrap();
+            None
+        }
+        Err(SolveError::Backend(error) | SolveError::Setup(SetupError::Backend(error))) => Some(error),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn faults_in_a_whole_solve() {
+    for k in [0, 1, 3, 6, 10, 15, 20, 50, 100] {
+        for device in device(Faults { launch: AtomicI64::new(k), ..Faults::default() }) {
+            let error = solve(&device).expect("a solve takes more launches");
+            assert!(matches!(error, BackendError::DeviceLost { .. }), "{k}: {error}");
+        }
+    }
+    for k in 0..20 {
+        for device in device(Faults { allocate: AtomicI64::new(k), ..Faults::default() }) {
+            let error = solve(&device).expect("a solve takes more buffers");
+            assert!(matches!(error, BackendError::OutOfMemory { bytes, .. } if bytes > 0), "{k}: {error}");
+        }
+    }
+    assert!(device(Faults::default()).iter().all(|device| solve(device).is_none()));
 }
