@@ -11,7 +11,7 @@ use krylith_gpu::{Device, DeviceOptions, DevicePrepared, DeviceSpace, OnDevice, 
 
 /// Threads, or a device that is open.
 pub enum Place {
-    /// Threads; where a device was looked for, why there is none.
+    /// Threads. If a device was asked for, the reason why none is used.
     Threads(Option<String>),
     Device(Device),
 }

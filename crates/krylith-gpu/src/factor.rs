@@ -5,14 +5,14 @@
 //! refactorization uploads values only. What has neither, such as a complete factor, is applied by the host, with a copy in each direction.
 #![allow(unsafe_code)]
 
-use crate::device::{Buffer, Value, values};
+use crate::device::{Buffer, values};
 use crate::matrix::{DeviceMatrix, DeviceStorage};
 use crate::program::{Kernel, KernelShape};
 use crate::space::DeviceSpace;
 use crate::sweeps::DeviceTriangles;
 use krylith::operator::{DynPreconditioner, LinearOperator, Parts, Preconditioner};
-use krylith::precond::{Kind, SMALLEST_PIVOT, starting_pivots};
-use krylith::space::{Space, Threads};
+use krylith::precond::{Kind, SMALLEST_PIVOT, require_pattern, starting_pivots, strict};
+use krylith::space::{Space, Threads, require_same};
 use krylith::{BackendError, Csr, Pattern, SetupError};
 use std::sync::Arc;
 
@@ -59,17 +59,6 @@ pub(crate) struct Eliminated {
     staged: [Vec<f64>; 4],
 }
 
-/// The entries below or above the diagonal.
-fn strict(pattern: &Pattern, below: bool) -> Result<Pattern, SetupError> {
-    let (mut row_ptr, mut col_idx) = (vec![0], Vec::new());
-    for row in 0..pattern.nrows() {
-        let is_part = |&&column: &&u32| if below { (column as usize) < row } else { column as usize > row };
-        col_idx.extend(pattern.row(row).iter().filter(is_part));
-        row_ptr.push(col_idx.len());
-    }
-    Ok(Pattern::new(pattern.nrows(), pattern.ncols(), row_ptr, col_idx)?)
-}
-
 impl Eliminated {
     /// For matrices of this square pattern, whose diagonal is full; that of Cholesky is symmetric.
     pub(crate) fn new(
@@ -77,7 +66,7 @@ impl Eliminated {
         kind: Kind,
         source: &Arc<Pattern>,
     ) -> Result<Self, SetupError> {
-        let (lower, upper) = (strict(source, true)?, strict(source, false)?);
+        let (lower, upper) = (strict(source, true), strict(source, false));
         let triangles = DeviceTriangles::new(space, &lower, &upper)?;
         let mirror = match kind {
             Kind::Cholesky => {
@@ -109,9 +98,7 @@ impl Eliminated {
     }
 
     fn refactor(&mut self, space: &DeviceSpace<f64>, a: &Csr<f64>) -> Result<(), SetupError> {
-        if !Arc::ptr_eq(&self.source, a.pattern()) && *self.source != **a.pattern() {
-            return Err(SetupError::PatternChanged);
-        }
+        require_pattern(&self.source, a.pattern())?;
         let Eliminated { kind, triangles, sizes, bad, shift, staged: [l, u, pivots, measures], .. } = self;
         let (queue, mut places) = (space.queue(), (0, 0));
         for i in 0..a.nrows() {
@@ -151,20 +138,19 @@ impl Eliminated {
 
     fn eliminate(&self, space: &DeviceSpace<f64>) -> Result<(), BackendError> {
         let DeviceTriangles { lower, upper, inverse } = &self.triangles;
-        let pivots = || values![inverse, &self.sizes, &self.bad, SMALLEST_PIVOT];
-        let of_lower = || values![&lower.levels.order, &lower.row_ptr, &lower.col_idx, &lower.values];
-        let of_upper = || values![&upper.row_ptr, &upper.col_idx, &upper.values];
+        let [order, l_ptr, l_idx, l] = lower.values();
+        let [_, u_ptr, u_idx, u] = upper.values();
+        let [inverse, sizes, bad, smallest] = values![inverse, &self.sizes, &self.bad, SMALLEST_PIVOT];
         // SAFETY: the kernels' parameters; the triangles are those of one square pattern with as many rows as D.
         unsafe {
             match self.kind {
                 Kind::Cholesky => {
-                    let values = || of_lower().into_iter().chain(pivots()).collect::<Vec<Value>>();
-                    lower.levels.run(space, (Kernel::Cholesky, Kernel::CholeskyLevels), values)?;
+                    let values = [order, l_ptr, l_idx, l, inverse, sizes, bad, smallest];
+                    lower.levels.run(space, (Kernel::Cholesky, Kernel::CholeskyLevels), &values)?;
                 }
                 Kind::Lu => {
-                    let values =
-                        || of_lower().into_iter().chain(of_upper()).chain(pivots()).collect::<Vec<Value>>();
-                    lower.levels.run(space, (Kernel::Lu, Kernel::LuLevels), values)?;
+                    let values = [order, l_ptr, l_idx, l, u_ptr, u_idx, u, inverse, sizes, bad, smallest];
+                    lower.levels.run(space, (Kernel::Lu, Kernel::LuLevels), &values)?;
                 }
             }
             if let Some(from) = &self.mirror {
@@ -283,13 +269,8 @@ impl DeviceFactor {
     }
 
     fn check(&self, x: &Buffer<f64>, z: &Buffer<f64>) -> Result<(), BackendError> {
-        for vector in [x, z] {
-            if vector.len() != self.rows() {
-                let (left, right) = (vector.len().to_string(), self.rows().to_string());
-                return Err(BackendError::Layout { what: "a vector and the preconditioner", left, right });
-            }
-        }
-        Ok(())
+        require_same("a vector and the preconditioner", &x.len(), &self.rows())?;
+        require_same("a vector and the preconditioner", &z.len(), &self.rows())
     }
 }
 

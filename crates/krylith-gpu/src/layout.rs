@@ -8,7 +8,7 @@ use krylith::engine::{DynEngine, Matrices, PlacedEngine};
 use krylith::operator::{DynPreconditioner, Identity, Preconditioner};
 use krylith::placement::AsGiven;
 use krylith::precond::registry::Construction;
-use krylith::precond::{Form, Incomplete, Kind, require_symmetric};
+use krylith::precond::{Form, Incomplete, Kind, require_diagonal, require_symmetric};
 use krylith::setup::{
     Attempt, Built, LayoutBuilder, Prospect, SetupContext, SetupRecorder, SetupSummary, Storing,
 };
@@ -29,7 +29,7 @@ const AROUND: u64 = 25;
 /// A factor without fill of a matrix with a full diagonal, which the device eliminates; for Cholesky with a symmetric pattern.
 fn eliminated(kind: PrecondSpec, a: &Csr<f64>) -> Option<Kind> {
     let Construction::Incomplete(Incomplete { form, level: 0, .. }) = kind.construct() else { return None };
-    let full = (0..a.nrows()).all(|i| a.pattern().find(i, i).is_some());
+    let full = require_diagonal(a.pattern()).is_ok();
     let suits = form == Form::LU || form == Form::CHOLESKY && require_symmetric(a.pattern()).is_ok();
     (full && suits && a.nnz() < u32::MAX as usize).then_some(form.kind)
 }

@@ -15,7 +15,8 @@ use crate::space::DeviceSpace;
 use krylith::matrix::{Pattern, SeenValues};
 use krylith::operator::LinearOperator;
 use krylith::placement::Storage;
-use krylith::space::LANES;
+use krylith::precond::require_pattern;
+use krylith::space::{LANES, require_same};
 use krylith::{BackendError, Csr, SetupError};
 use std::sync::Arc;
 
@@ -25,6 +26,9 @@ const SLICE_ROWS: usize = 32;
 const WINDOW: usize = 1024;
 /// Entries per row from which a row has eight items, on GPUs.
 const LONG_ROWS: usize = 16;
+
+/// Values of a launch: five buffers, an order or a size, a sum's pieces, and the rows.
+const MOST_VALUES: usize = 10;
 
 /// How a matrix is stored on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +52,7 @@ struct Layout {
     col_idx: Buffer<u32>,
     /// The row at each place, for slices of GPUs.
     order: Option<Buffer<u32>>,
-    /// The entry of A at each place, `PADDING` where there is none; not needed for compressed rows.
+    /// The entry of A at each place, or `PADDING`; not needed for compressed rows.
     places: Option<Vec<u32>>,
     values: usize,
 }
@@ -302,17 +306,13 @@ impl<T: DeviceScalar> DeviceMatrix<T> {
 
     fn check(&self, x: &Buffer<T>, y: &Buffer<T>) -> Result<(), BackendError> {
         let pattern = &self.layout.pattern;
-        let differ = |what, left: usize, right: usize| match left == right {
-            true => Ok(()),
-            false => Err(BackendError::Layout { what, left: left.to_string(), right: right.to_string() }),
-        };
         if self.layout.starts.is_empty() {
             return Err(BackendError::Unsupported {
                 what: "a product with a matrix that is not on the device",
             });
         }
-        differ("x and the columns of A", x.len(), pattern.ncols())?;
-        differ("y and the rows of A", y.len(), pattern.nrows())
+        require_same("x and the columns of A", &x.len(), &pattern.ncols())?;
+        require_same("y and the rows of A", &y.len(), &pattern.nrows())
     }
 
     /// The kernel, with and without the inner product, and its buffers and numbers up to them.
@@ -323,13 +323,18 @@ impl<T: DeviceScalar> DeviceMatrix<T> {
         sum: Option<(&Buffer<T>, Shape, u64)>,
     ) -> Result<(), BackendError> {
         let Layout { storage, starts, col_idx, order, .. } = &*self.layout;
-        let mut values = Vec::with_capacity(10);
-        values.extend(values![starts, col_idx, &self.values, x, y]);
+        let mut values = [0u32.value(); MOST_VALUES];
+        values[..5].copy_from_slice(&values![starts, col_idx, &self.values, x, y]);
+        let mut count = 5;
+        let mut push = |value| {
+            values[count] = value;
+            count += 1;
+        };
         if let Some(order) = order {
-            values.push(order.value());
+            push(order.value());
         }
         if let DeviceStorage::Blocks(size) = storage {
-            values.push((*size as u32).value());
+            push((*size as u32).value());
         }
         let n = y.len();
         let (kernel, shape) = match (storage, sum.is_some()) {
@@ -346,11 +351,12 @@ impl<T: DeviceScalar> DeviceMatrix<T> {
         };
         let shape = sum.map_or(shape, |(_, shape, _)| shape);
         if let Some((pieces, _, number)) = sum {
-            values.extend(values![pieces, number]);
+            push(pieces.value());
+            push(number.value());
         }
-        values.push((n as u64).value());
+        push((n as u64).value());
         // SAFETY: the kernel's parameters; indices are those of a pattern, whose sizes x and y have.
-        unsafe { space.queue().launch(kernel, shape, &values) }
+        unsafe { space.queue().launch(kernel, shape, &values[..count]) }
     }
 
     /// Whether the product sums its inner product on the way.
@@ -431,11 +437,7 @@ impl DeviceMatrix<f64> {
 
 impl Storage<DeviceSpace<f64>> for DeviceMatrix<f64> {
     fn require(&self, a: &Csr<f64>) -> Result<(), SetupError> {
-        let own = &self.layout.pattern;
-        match Arc::ptr_eq(own, a.pattern()) || **own == **a.pattern() {
-            true => Ok(()),
-            false => Err(SetupError::PatternChanged),
-        }
+        require_pattern(&self.layout.pattern, a.pattern())
     }
 
     fn set(&mut self, space: &DeviceSpace<f64>, a: &Csr<f64>) -> Result<(), SetupError> {

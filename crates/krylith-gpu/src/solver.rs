@@ -208,7 +208,7 @@ impl DevicePrepared {
         x: &mut [f64],
         watch: Watch<'_>,
     ) -> Result<Report, SolveError> {
-        self.prepared.solve_numbers(a, b, x, watch)
+        self.prepared.solve_watched(a, b, x, watch)
     }
 
     /// The factor of a matrix of the same pattern.

@@ -10,7 +10,7 @@ use crate::device::{Argument, Buffer, Counts, Device, DeviceScalar, Queue, Value
 use crate::driver::Shape;
 use crate::program::{GROUP_SIZE, Kernel, KernelShape, MANY, PAIRS};
 use krylith::BackendError;
-use krylith::space::{CHUNK, Extremes, Space, Threads, sum_in_lanes};
+use krylith::space::{CHUNK, Extremes, Space, Threads, require_same, sum_in_lanes};
 use krylith::{Real, Scalar};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -167,10 +167,7 @@ impl<T: DeviceScalar> DeviceSpace<T> {
 
 /// `Err(Layout)` unless the vectors have one length.
 fn same<T>(what: &'static str, x: &Buffer<T>, y: &Buffer<T>) -> Result<(), BackendError> {
-    match x.len() == y.len() {
-        true => Ok(()),
-        false => Err(BackendError::Layout { what, left: x.len().to_string(), right: y.len().to_string() }),
-    }
+    require_same(what, &x.len(), &y.len())
 }
 
 impl<T: DeviceScalar> Space for DeviceSpace<T> {
@@ -199,14 +196,8 @@ impl<T: DeviceScalar> Space for DeviceSpace<T> {
     }
 
     fn download(&self, from: &Buffer<T>, to: &mut [T]) -> Result<(), BackendError> {
-        match from.len() == to.len() {
-            true => self.queue.download(from, to),
-            false => Err(BackendError::Layout {
-                what: "download",
-                left: from.len().to_string(),
-                right: to.len().to_string(),
-            }),
-        }
+        require_same("download", &from.len(), &to.len())?;
+        self.queue.download(from, to)
     }
 
     fn extremes(&self, x: &Buffer<T>) -> Result<Extremes<T>, BackendError> {
@@ -314,7 +305,11 @@ impl<T: DeviceScalar> Space for DeviceSpace<T> {
             let vector = |k: usize| basis.get(k).unwrap_or(&basis[0]).value();
             let factor = |k: usize| coefficients.get(k).copied().unwrap_or(T::ZERO).value();
             let rest = values![&*y, basis.len() as u32, n];
-            let values: Vec<Value> = (0..MANY).map(vector).chain((0..MANY).map(factor)).chain(rest).collect();
+            let values: [Value; 2 * MANY + 3] = std::array::from_fn(|k| match k {
+                k if k < MANY => vector(k),
+                k if k < 2 * MANY => factor(k - MANY),
+                k => rest[k - 2 * MANY],
+            });
             // SAFETY: as above; vectors past the count are not read.
             unsafe { self.queue.launch(Kernel::CombineMany, shape, &values)? };
         }
@@ -436,7 +431,8 @@ impl<T: DeviceScalar> DeviceSpace<T> {
             let vector = |k: usize| basis.get(k).unwrap_or(&basis[0]).value();
             let first = (round * MANY) as u32;
             let rest = values![y, pieces, basis.len() as u32, first, number, y.len() as u64];
-            let values: Vec<Value> = (0..MANY).map(vector).chain(rest).collect();
+            let values: [Value; MANY + 6] =
+                std::array::from_fn(|k| if k < MANY { vector(k) } else { rest[k - MANY] });
             // SAFETY: the kernel's parameters; all have as many entries; vectors past the count are not read.
             unsafe { self.queue.launch(Kernel::BasisDots, shape, &values)? };
         }

@@ -5,7 +5,7 @@
 //! shape, so its results have their bits where the device is reproducible.
 #![allow(unsafe_code)]
 
-use crate::device::{Buffer, Value, values};
+use crate::device::{Argument, Buffer, Value, values};
 use crate::driver::Shape;
 use crate::program::{GROUP_SIZE, Kernel, KernelShape};
 use crate::space::DeviceSpace;
@@ -18,6 +18,8 @@ const SMALL_ON_GPU: usize = 1024;
 const SMALL_ON_CPU: usize = 512;
 /// The most levels of one launch: a kernel that runs for seconds is ended by the watchdog of a GPU with a display.
 const MOST_LEVELS: usize = 4096;
+/// Values of a launch: elimination of LU has 11 and the places of its levels.
+const MOST_VALUES: usize = 14;
 /// Rows that one item takes, in the shape for processors; as in the kernels.
 const SPAN: usize = 256;
 
@@ -99,28 +101,30 @@ impl Levels {
         &self,
         space: &DeviceSpace<f64>,
         (one, several): (Kernel, Kernel),
-        values: impl Fn() -> Vec<Value>,
+        values: &[Value],
     ) -> Result<(), BackendError> {
         let shape = space.device().shape();
+        let mut all = [0u32.value(); MOST_VALUES];
+        let n = values.len();
+        all[..n].copy_from_slice(values);
         for step in &self.steps {
-            let mut all = values();
-            let (kernel, shape) = match *step {
+            let (kernel, shape, own) = match *step {
                 Step::Level { first, count } => {
-                    all.extend(values![first as u64, count as u64]);
+                    all[n..n + 2].copy_from_slice(&values![first as u64, count as u64]);
                     let shape = match shape {
                         KernelShape::Cpu => Shape { groups: count.div_ceil(SPAN), items: 1 },
                         KernelShape::Gpu => Shape { groups: count.div_ceil(GROUP_SIZE), items: GROUP_SIZE },
                     };
-                    (one, shape)
+                    (one, shape, 2)
                 }
                 Step::Levels { from, to } => {
-                    all.extend(values![&self.level_ptr, from as u32, to as u32]);
+                    all[n..n + 3].copy_from_slice(&values![&self.level_ptr, from as u32, to as u32]);
                     let items = if shape == KernelShape::Cpu { 1 } else { GROUP_SIZE };
-                    (several, Shape { groups: 1, items })
+                    (several, Shape { groups: 1, items }, 3)
                 }
             };
             // SAFETY: by the caller's promise.
-            unsafe { space.queue().launch(kernel, shape, &all)? };
+            unsafe { space.queue().launch(kernel, shape, &all[..n + own])? };
         }
         Ok(())
     }
@@ -159,7 +163,8 @@ impl DeviceTriangle {
         self.levels.bytes() + 8 * self.row_ptr.len() + 12 * self.col_idx.len()
     }
 
-    fn values(&self) -> [Value; 4] {
+    /// What every kernel of a triangle is given first.
+    pub(crate) fn values(&self) -> [Value; 4] {
         values![&self.levels.order, &self.row_ptr, &self.col_idx, &self.values]
     }
 }
@@ -216,15 +221,13 @@ impl DeviceTriangles {
     ) -> Result<(), BackendError> {
         let (forward, backward) =
             ((Kernel::Forward, Kernel::ForwardLevels), (Kernel::Backward, Kernel::BackwardLevels));
+        let [order, row_ptr, col_idx, values] = self.lower.values();
+        let [x, z, inverse] = values![x, z, &self.inverse];
         // SAFETY: the kernels' parameters; columns are those of square patterns, whose size x, z and D have.
-        unsafe {
-            self.lower
-                .levels
-                .run(space, forward, || self.lower.values().into_iter().chain(values![x, z]).collect())?;
-            self.upper.levels.run(space, backward, || {
-                self.upper.values().into_iter().chain(values![&self.inverse, z]).collect()
-            })
-        }
+        unsafe { self.lower.levels.run(space, forward, &[order, row_ptr, col_idx, values, x, z])? };
+        let [order, row_ptr, col_idx, values] = self.upper.values();
+        // SAFETY: as above.
+        unsafe { self.upper.levels.run(space, backward, &[order, row_ptr, col_idx, values, inverse, z]) }
     }
 }
 

@@ -1,5 +1,5 @@
 //! The devices that tests run on: every one of OpenCL, each in both shapes of kernels.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test binary uses a part")]
 
 use krylith_gpu::{Backend, Device, DeviceOptions, DeviceSpace, KernelShape, Selector, devices};
 

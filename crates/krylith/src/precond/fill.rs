@@ -38,7 +38,7 @@ pub(super) fn split(a: &Pattern, i: usize) -> [&[u32]; 2] {
 }
 
 /// The entries below (or above) the diagonal.
-pub(super) fn strict(pattern: &Pattern, below: bool) -> Pattern {
+pub fn strict(pattern: &Pattern, below: bool) -> Pattern {
     let n = pattern.nrows();
     let piece = |i: usize| split(pattern, i)[usize::from(!below)];
     let mut row_ptr = vec![0usize; n + 1];

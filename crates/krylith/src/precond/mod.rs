@@ -20,8 +20,8 @@ pub mod threshold;
 
 pub(crate) use by_rows::{ByRows, on_host};
 pub use driver::{Factor, FactorScratch};
-pub use fill::require_symmetric;
 pub(crate) use fill::{bytes_by_rows, is_symmetric};
+pub use fill::{require_symmetric, strict};
 pub use form::{Form, Kind, PreservedSums, SMALLEST_PIVOT, Update, starting_pivots};
 pub use incomplete::{Incomplete, IncompleteFactor, IncompleteSymbolic};
 pub use jacobi::{ColumnNorms, Jacobi, JacobiFactor, JacobiSymbolic};
@@ -34,12 +34,12 @@ use crate::matrix::Pattern;
 use std::sync::Arc;
 
 /// `Err(PatternChanged)` unless both are the same pattern; the same allocation is recognised at once.
-pub(crate) fn require_pattern(analyzed: &Arc<Pattern>, given: &Arc<Pattern>) -> Result<(), SetupError> {
+pub fn require_pattern(analyzed: &Arc<Pattern>, given: &Arc<Pattern>) -> Result<(), SetupError> {
     if Arc::ptr_eq(analyzed, given) || analyzed == given { Ok(()) } else { Err(SetupError::PatternChanged) }
 }
 
 /// `Err(MissingDiagonal)` with the smallest row that has no diagonal entry.
-pub(crate) fn require_diagonal(pattern: &Pattern) -> Result<(), SetupError> {
+pub fn require_diagonal(pattern: &Pattern) -> Result<(), SetupError> {
     use rayon::prelude::*;
     pattern.require_square()?;
     match (0..pattern.nrows()).into_par_iter().find_first(|&i| pattern.find(i, i).is_none()) {

@@ -320,8 +320,8 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         self.solve_in(a, &mut workspace, x, watch)
     }
 
-    /// The same for numbers in this process's memory, as many as it holds of b and of x.
-    pub fn solve_numbers(
+    /// The same for numbers in this process's memory, as many as it holds of b and of x, with an observer and a criterion if there are any.
+    pub fn solve_watched(
         &self,
         a: &A,
         b: &[f64],

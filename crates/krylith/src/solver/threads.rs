@@ -170,17 +170,6 @@ impl<A: LinearOperator<Threads<f64>>> Prepared<A> {
         self.solve_watched(a, b, x, Watch { observer: None, stop: Some(stop) })
     }
 
-    /// Like [`solve`](Self::solve), with both an observer and a criterion.
-    pub fn solve_watched(
-        &self,
-        a: &A,
-        b: &[f64],
-        x: &mut [f64],
-        watch: Watch<'_>,
-    ) -> Result<Report, SolveError> {
-        self.solve_numbers(a, b, x, watch)
-    }
-
     /// Solves A X = B for the columns of B, one after the other in `b`, from the guesses in `x`. With as many columns as threads or more
     /// each thread has columns of its own; the bits are those of `solve` column by column. The reports are in the order of
     /// columns.

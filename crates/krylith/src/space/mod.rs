@@ -212,7 +212,7 @@ pub trait Space {
 }
 
 /// `Err(Layout)` unless the two layouts agree.
-pub(crate) fn require_same<L: PartialEq + Debug>(
+pub fn require_same<L: PartialEq + Debug>(
     what: &'static str,
     left: &L,
     right: &L,
