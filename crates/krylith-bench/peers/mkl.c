@@ -1,7 +1,8 @@
-/* Intel MKL: ILU(0) by dcsrilu0, triangular solves and products by its inspector-executor routines, vector operations by its
+/* Intel MKL: ILU(0) by dcsrilu0, ilut(P,TOL) by dcsrilut with maxfil = nnz / n + P, triangular solves and products by its inspector-executor routines, vector operations by its
  * BLAS; CG and BiCGStab written here around them, FGMRES(30) by its reverse-communication routine.
  *
- * dcsrilu0 wants indices from 1; that copy of them is `import`. Hints and mkl_sparse_optimize are set-up. */
+ * Both want indices from 1; that copy of them is `import`. Hints and mkl_sparse_optimize are set-up. dcsrilut leaves the entries of a
+ * row in any order; sorting them, which the triangular solves need, is analysis. A solve also prints where its seconds went. */
 #include "peer.h"
 #include <mkl.h>
 #include <mkl_rci.h>
@@ -16,8 +17,12 @@ static const struct matrix_descr upper = {SPARSE_MATRIX_TYPE_TRIANGULAR, SPARSE_
 typedef struct {
     Csr csr;
     int *row_ptr1, *col_idx1;
-    int ilu0;
-    double *lu, *between, *b, *y;
+    int ilu0, ilut, maxfil;
+    double tau;
+    /* The factor: of A's pattern, or of one of its own, with indices from 1. */
+    double *lu;
+    int *lu_rows, *lu_columns;
+    double *between, *b, *y;
     sparse_matrix_t a, factor;
 } System;
 
@@ -42,6 +47,14 @@ static void factor(void *p) {
     double dpar[128] = {0};
     ipar[1] = 6;
     ipar[5] = 1;
+    if (s->ilut) {
+        ipar[30] = 1;
+        dpar[30] = 1e-4 + s->tau;
+        dcsrilut(&s->csr.n, s->csr.values, s->row_ptr1, s->col_idx1, s->lu, s->lu_rows, s->lu_columns, &s->tau, &s->maxfil, ipar, dpar,
+                 &error);
+        if (error) fail("dcsrilut failed");
+        return;
+    }
     dpar[30] = 1e-20;
     dpar[31] = 1e-16;
     dcsrilu0(&s->csr.n, s->csr.values, s->row_ptr1, s->col_idx1, s->lu, ipar, dpar, &error);
@@ -56,33 +69,55 @@ static void drop_factor(void *p) {
 
 static void analyze(void *p) {
     System *s = p;
-    make_handle(&s->csr, s->lu, &s->factor);
+    if (s->ilut) {
+        check(mkl_sparse_d_create_csr(&s->factor, SPARSE_INDEX_BASE_ONE, s->csr.n, s->csr.n, s->lu_rows, s->lu_rows + 1, s->lu_columns,
+                                      s->lu),
+              "mkl_sparse_d_create_csr");
+        check(mkl_sparse_order(s->factor), "mkl_sparse_order");
+    } else {
+        make_handle(&s->csr, s->lu, &s->factor);
+    }
     check(mkl_sparse_set_sv_hint(s->factor, SPARSE_OPERATION_NON_TRANSPOSE, unit_lower, EXPECTED_CALLS), "hint for L");
     check(mkl_sparse_set_sv_hint(s->factor, SPARSE_OPERATION_NON_TRANSPOSE, upper, EXPECTED_CALLS), "hint for U");
     check(mkl_sparse_optimize(s->factor), "mkl_sparse_optimize of the factor");
 }
 
+/* Seconds of parts. */
+static struct {
+    double factor, analyze, products, preconditioner;
+} spent;
+
 static void set_up(System *s) {
+    double start = now();
     make_handle(&s->csr, s->csr.values, &s->a);
     check(mkl_sparse_set_mv_hint(s->a, SPARSE_OPERATION_NON_TRANSPOSE, general, EXPECTED_CALLS), "hint for A");
     check(mkl_sparse_optimize(s->a), "mkl_sparse_optimize of A");
-    if (s->ilu0) {
+    if (s->ilu0 || s->ilut) {
+        double analyzed = now() - start;
+        start = now();
         factor(s);
+        spent.factor = now() - start;
+        start = now();
         analyze(s);
+        spent.analyze = analyzed + now() - start;
     }
 }
 
 static void multiply(System *s, const double *x, double *y) {
+    double start = now();
     mkl_sparse_d_mv(SPARSE_OPERATION_NON_TRANSPOSE, 1.0, s->a, general, x, 0.0, y);
+    spent.products += now() - start;
 }
 
 static void precondition(System *s, const double *r, double *z) {
-    if (!s->ilu0) {
+    if (!s->ilu0 && !s->ilut) {
         cblas_dcopy(s->csr.n, r, 1, z, 1);
         return;
     }
+    double start = now();
     mkl_sparse_d_trsv(SPARSE_OPERATION_NON_TRANSPOSE, 1.0, s->factor, unit_lower, r, s->between);
     mkl_sparse_d_trsv(SPARSE_OPERATION_NON_TRANSPOSE, 1.0, s->factor, upper, s->between, z);
+    spent.preconditioner += now() - start;
 }
 
 static int cg(System *s, const Task *task, double *x, const char **status) {
@@ -179,12 +214,20 @@ static void call_dot(void *p) { sink = cblas_ddot(((System *)p)->csr.n, ((System
 int main(int argc, char **argv) {
     Task task = read_task(argc, argv);
     System s = {.csr = read_csr(task.file), .ilu0 = !strcmp(task.preconditioner, "ilu0")};
-    if (!s.ilu0 && strcmp(task.preconditioner, "none")) fail("preconditioners: ilu0, none");
-    int n = s.csr.n;
+    int n = s.csr.n, quota = 0;
+    s.ilut = sscanf(task.preconditioner, "ilut(%d,%lf)", &quota, &s.tau) == 2;
+    if (!s.ilu0 && !s.ilut && strcmp(task.preconditioner, "none")) fail("preconditioners: ilu0, ilut(P,TOL), none");
+    s.maxfil = s.csr.nnz / n + quota;
+    if (s.maxfil > n - 1) s.maxfil = n - 1;
     s.b = vector(n);
     s.y = vector(n);
     s.between = vector(n);
-    s.lu = vector(s.csr.nnz);
+    size_t entries = s.ilut ? (2 * (size_t)s.maxfil + 1) * (size_t)n : (size_t)s.csr.nnz;
+    s.lu = room(8 * entries);
+    if (s.ilut) {
+        s.lu_rows = room(4 * ((size_t)n + 1));
+        s.lu_columns = room(4 * entries);
+    }
     right_hand_side(&s.csr, 0, n, s.b);
     double start = now();
     s.row_ptr1 = room(4 * ((size_t)n + 1));
@@ -204,16 +247,17 @@ int main(int argc, char **argv) {
     if (task.kernels) {
         Kernels k = {.analyze = -1, .factor = -1, .apply = -1};
         k.spmv = least_seconds(call_spmv, NULL, &s);
-        if (s.ilu0) k.apply = least_seconds(call_apply, NULL, &s);
+        if (s.ilu0 || s.ilut) k.apply = least_seconds(call_apply, NULL, &s);
         k.dot = least_seconds(call_dot, NULL, &s);
         k.axpy = least_seconds(call_axpy, NULL, &s);
-        if (s.ilu0) k.factor = least_seconds(factor, NULL, &s);
-        if (s.ilu0) k.analyze = least_seconds(analyze, drop_factor, &s);
+        if (s.ilu0 || s.ilut) k.factor = least_seconds(factor, NULL, &s);
+        if (s.ilu0 || s.ilut) k.analyze = least_seconds(analyze, drop_factor, &s);
         print_head("mkl", version, &task, threads);
         print_kernels(&k);
         return 0;
     }
     double *x = vector(n);
+    spent.products = spent.preconditioner = 0;
     start = now();
     if (!strcmp(task.method, "cg")) result.iterations = cg(&s, &task, x, &result.status);
     else if (!strcmp(task.method, "bicgstab")) result.iterations = bicgstab(&s, &task, x, &result.status);
@@ -222,6 +266,11 @@ int main(int argc, char **argv) {
     result.solve = now() - start;
     result.residual = relative_residual(&s.csr, x);
     print_head("mkl", version, &task, threads);
+    printf("\"kernels\":{");
+    print_number("factor", spent.factor, ",");
+    print_number("analyze", spent.analyze, ",");
+    print_number("products", spent.products, ",");
+    print_number("preconditioner", spent.preconditioner, "},");
     print_solved(&result);
     return 0;
 }

@@ -17,6 +17,7 @@ mod grids;
 mod handover;
 mod ilut;
 mod incomplete;
+mod nvidia;
 mod outcomes;
 mod peers;
 mod predictions;
@@ -59,6 +60,8 @@ enum Study {
     Grids(grids::Options),
     /// What handing an operation to the threads costs
     Handover(handover::Options),
+    /// Tables 2 to 5 of NVIDIA's paper on incomplete factors: threads, devices and MKL on the gallery's stand-ins of its matrices
+    Nvidia(nvidia::Options),
     /// Every square matrix of a folder with a CATALOGUE.tsv, solved in several ways
     Outcomes(outcomes::Options),
     /// Factors, iterates and answers beside those of ilupp and SciPy, number by number
@@ -118,6 +121,7 @@ fn main() -> ExitCode {
         Study::Device(options) => device::run(&options),
         Study::Grids(options) => grids::run(&options),
         Study::Handover(options) => handover::run(&options),
+        Study::Nvidia(options) => nvidia::run(&options),
         Study::Outcomes(options) => outcomes::run(&options),
         Study::Peers(options) => peers::run(&options),
         Study::Predictions(options) => predictions::run(&options),

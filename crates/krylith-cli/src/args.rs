@@ -155,7 +155,7 @@ pub struct Solve {
     #[arg(long, help_heading = DETAILS)]
     pub reproducible: bool,
 
-    /// On a device: report the time of each kernel
+    /// Report what products, the preconditioner and work on vectors take of the iterations, and on a device the time of each kernel
     #[arg(long, help_heading = DETAILS)]
     pub profile: bool,
 

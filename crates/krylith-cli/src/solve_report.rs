@@ -8,7 +8,7 @@ use crate::solve::Done;
 use krylith::plan::ReasonCode;
 use krylith::report::{DeviceReport, KernelTime, Recovery, Rung};
 use krylith::solver::{Method, Precision};
-use krylith::space::TeamStatistics;
+use krylith::space::{Profile, TeamStatistics};
 use krylith::sparsify::Sparsify;
 use krylith::transform::Ordering;
 use krylith::{Outcome, Report};
@@ -58,6 +58,9 @@ pub fn text(done: &Done, r: &Report) -> String {
     let (held, predicted) = (bytes(r.bytes as u64), bytes(r.predicted_bytes as u64));
     line("memory", format!("{held} besides A, b and x; {predicted} predicted"));
     line("seconds", seconds(done, r));
+    if let Some(profile) = &r.profile {
+        line("profile", split(profile));
+    }
     if let Some(command) = replay(done, r) {
         line("replay", command);
     }
@@ -81,6 +84,21 @@ fn work(device: &DeviceReport) -> Vec<String> {
     let time = |k: &&KernelTime| format!("{:.4} s in {} of {}", k.seconds, count(k.launches), k.kernel);
     lines.extend(kernels.iter().take(8).map(time));
     lines
+}
+
+/// Where the seconds of the iterations went.
+fn split(profile: &Profile) -> String {
+    let share =
+        |seconds: f64| format!("{seconds:.3} s ({:.0} %)", 100.0 * seconds / profile.seconds().max(1e-300));
+    let Profile { products, preconditioner, vectors, .. } = profile;
+    format!(
+        "{} in {}, {} in {} of the preconditioner, {} on vectors",
+        share(products.seconds),
+        counted(products.calls as usize, "product"),
+        share(preconditioner.seconds),
+        counted(preconditioner.calls as usize, "application"),
+        share(*vectors)
+    )
 }
 
 /// Methods that are shown of those that were left.

@@ -55,7 +55,7 @@ fn a_solve_without_a_device_says_why_and_one_that_needs_it_ends() {
             "{error}"
         );
     }
-    common::fails(&["solve", "gen:poisson2d:20", "--profile"], &["--device"]);
+    common::fails(&["solve", "gen:poisson2d:20", "--reproducible"], &["--device"]);
     let (status, _, error) = solve("gpu");
     assert!(status == Some(2) && error.contains("opencl:N"), "{error}");
 }
@@ -87,6 +87,21 @@ fn a_solve_on_a_device_reports_its_work() {
             "{own}"
         );
         assert_eq!(own["device"], name);
+        let profile = &json["profile"];
+        let iterations = json["iterations"].as_u64().unwrap();
+        // One product for the first residual; a residual that is met is preconditioned once more, for its rᵀz.
+        assert_eq!(profile["products"]["calls"].as_u64(), Some(iterations + 1), "{profile}");
+        assert_eq!(profile["preconditioner"]["calls"].as_u64(), Some(iterations + 1), "{profile}");
+        let kernels = own["kernels"].as_array().unwrap();
+        let seconds = |value: &serde_json::Value| value.as_f64().unwrap();
+        let timed: f64 = kernels.iter().map(|kernel| seconds(&kernel["seconds"])).sum();
+        let split =
+            [&profile["products"]["seconds"], &profile["preconditioner"]["seconds"], &profile["vectors"]];
+        let split = split.map(seconds);
+        assert!(
+            split.iter().all(|&part| part > 0.0) && split.iter().sum::<f64>() <= timed,
+            "{profile}, {timed}"
+        );
         let threads =
             ["solve", "gen:poisson3d:20", "--precond", "ic0", "--layout", "rows", "--precision", "f64"];
         assert_eq!(json["history"], common::json(0, &threads)["history"], "{name}");

@@ -136,3 +136,38 @@ fn a_method_that_needs_more_than_the_matrix_has_is_warned_about() {
     let quiet = json(0, &["solve", "gen:poisson3d:6", "--solver", "cg", "--precond", "jacobi"]);
     assert_eq!(quiet["warnings"], serde_json::json!([]));
 }
+
+/// What `--profile` counts is known for each method and storage: how often A and M are applied.
+#[test]
+fn a_profile_counts_products_and_applications() {
+    let calls = |arguments: &[&str]| {
+        let json = common::json(0, &[&["solve", "--profile"], arguments].concat());
+        let (profile, iterations) = (&json["profile"], json["iterations"].as_u64().unwrap());
+        let seconds = |value: &serde_json::Value| value.as_f64().unwrap();
+        let parts =
+            [&profile["products"]["seconds"], &profile["preconditioner"]["seconds"], &profile["vectors"]];
+        let sum: f64 = parts.map(seconds).iter().sum();
+        assert!(sum > 0.0 && sum <= seconds(&json["seconds"]["solve"]), "{profile}");
+        let of = |what: &str| profile[what]["calls"].as_u64().unwrap();
+        (iterations, of("products"), of("preconditioner"))
+    };
+    // A product for the first residual. CG preconditions every residual but the last.
+    let (n, products, applications) =
+        calls(&["gen:poisson2d:40", "--solver", "cg", "--precond", "ict(0.01)"]);
+    assert_eq!((products, applications), (n + 1, n));
+    let (n, products, applications) =
+        calls(&["gen:convection3d:12", "--solver", "bicgstab", "--precond", "ilu0"]);
+    assert!(
+        products >= 2 * n && products <= 2 * n + 1 && applications + 1 == products,
+        "{n} {products} {applications}"
+    );
+    // Eisenstat's trick: sweeps alone, one to enter, and one for the last residual.
+    let trick = ["gen:poisson3d:16", "--solver", "cg", "--precond", "ic0", "--precision", "f64"];
+    let (n, products, applications) = calls(&trick);
+    assert_eq!((products, applications), (1, n + 2));
+    // In f32 with refinement the inner iterations count too.
+    let (n, products, _) =
+        calls(&["gen:poisson2d:40", "--solver", "cg", "--precond", "ic0", "--precision", "f32"]);
+    assert!(products > n, "{n} {products}");
+    assert!(common::json(0, &["solve", "gen:poisson2d:40"])["profile"].is_null());
+}

@@ -126,6 +126,11 @@ impl Device {
         self.0.options.reproducible || self.shape() == KernelShape::Cpu
     }
 
+    /// Whether kernels are timed.
+    pub fn is_timed(&self) -> bool {
+        self.0.options.timed
+    }
+
     /// Buffers that are allocated now.
     pub fn live_buffers(&self) -> usize {
         self.0.live_buffers.load(Ordering::Relaxed)

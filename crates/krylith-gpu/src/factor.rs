@@ -12,7 +12,7 @@ use crate::space::DeviceSpace;
 use crate::sweeps::DeviceTriangles;
 use krylith::operator::{DynPreconditioner, LinearOperator, Parts, Preconditioner};
 use krylith::precond::{Kind, SMALLEST_PIVOT, require_pattern, starting_pivots, strict};
-use krylith::space::{Space, Threads, require_same};
+use krylith::space::{Activity, Space, Threads, require_same};
 use krylith::{BackendError, Csr, Pattern, SetupError};
 use std::sync::Arc;
 
@@ -346,7 +346,7 @@ impl LinearOperator<DeviceSpace<f64>> for DeviceFactor {
         if matches!(self, DeviceFactor::OnHost(..)) {
             // It reads and writes vectors in between.
             space.axpby(a, q, 1.0, r)?;
-            self.apply(space, r, z, scratch)?;
+            space.during(Activity::Preconditioner, || self.apply(space, r, z, scratch))?;
             space.dots(&[(r, r), (r, z)], &mut out)?;
             return Ok(out);
         }
@@ -354,7 +354,7 @@ impl LinearOperator<DeviceSpace<f64>> for DeviceFactor {
             let values = values![q, &*r, pieces, a, number, n as u64];
             // SAFETY: the kernel's parameters; both have as many entries; room for two sums.
             unsafe { space.queue().launch(Kernel::UpdateNorm, shape, &values)? };
-            self.apply(space, r, z, scratch)?;
+            space.during(Activity::Preconditioner, || self.apply(space, r, z, scratch))?;
             space.launch_dots(&[(r, z)], (pieces, shape, number), 1)
         })?;
         Ok(out)

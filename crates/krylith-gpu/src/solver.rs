@@ -12,7 +12,7 @@ use krylith::operator::{LinearOperator, NormalResidual, ResidualNorms};
 use krylith::plan::{DEVICE, SolvePlan};
 use krylith::report::{DeviceReport, KernelTime};
 use krylith::solver::{Prepared, Solution, Watch};
-use krylith::space::{Space, Threads};
+use krylith::space::{Profile, Space, Threads};
 use krylith::{BackendError, Csr, Report, SetupError, SolveError, Solver};
 
 impl SolverSpace for DeviceSpace<f64> {
@@ -24,9 +24,14 @@ impl SolverSpace for DeviceSpace<f64> {
         self.finish()
     }
 
-    fn begin_device_report(&self) {
+    fn begin_report(&self, _: bool) {
         // What cannot be counted shows when the solve begins.
         let _ = self.reset_counts();
+    }
+
+    fn profile(&self) -> Option<Profile> {
+        let counts = self.finish().and_then(|()| self.counts());
+        counts.ok().map(|counts| counts.profile).filter(|_| self.device().is_timed())
     }
 
     fn device_report(&self) -> Option<DeviceReport> {

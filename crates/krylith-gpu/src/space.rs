@@ -10,7 +10,7 @@ use crate::device::{Argument, Buffer, Counts, Device, DeviceScalar, Queue, Value
 use crate::driver::Shape;
 use crate::program::{GROUP_SIZE, Kernel, KernelShape, MANY, PAIRS};
 use krylith::BackendError;
-use krylith::space::{CHUNK, Extremes, Space, Threads, require_same, sum_in_lanes};
+use krylith::space::{Activity, CHUNK, Extremes, Space, Threads, require_same, sum_in_lanes};
 use krylith::{Real, Scalar};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -231,6 +231,10 @@ impl<T: DeviceScalar> Space for DeviceSpace<T> {
 
     fn reads_are_costly(&self) -> bool {
         true
+    }
+
+    fn during<R>(&self, activity: Activity, work: impl FnOnce() -> R) -> R {
+        self.queue.during(activity, work)
     }
 
     fn scale(&self, a: T, x: &mut Buffer<T>) -> Result<(), BackendError> {

@@ -14,7 +14,7 @@ pub use closure::FnOperator;
 use crate::error::{BackendError, SetupError};
 use crate::matrix::Csr;
 use crate::scalar::Scalar;
-use crate::space::Space;
+use crate::space::{Activity, Space};
 use std::any::Any;
 
 /// The sizes of a residual r̂ = b − A x as it was computed.
@@ -93,7 +93,7 @@ pub trait LinearOperator<S: Space> {
         scratch: &mut Self::Scratch,
     ) -> Result<[S::Scalar; 2], BackendError> {
         space.axpby(a, q, S::Scalar::ONE, r)?;
-        self.apply(space, r, z, scratch)?;
+        space.during(Activity::Preconditioner, || self.apply(space, r, z, scratch))?;
         let mut out = [S::Scalar::ZERO; 2];
         space.dots(&[(&*r, &*r), (&*r, &*z)], &mut out)?;
         Ok(out)

@@ -3,7 +3,7 @@
 use crate::choice::{Method, Precision};
 use crate::plan::{ReasonCode, Remedy, SolvePlan};
 use crate::precond::PrecondSpec;
-use crate::space::TeamStatistics;
+use crate::space::{Profile, TeamStatistics};
 use crate::sparsify::Sparsify;
 use crate::transform::Ordering;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -184,6 +184,9 @@ pub struct Report {
     /// What a device did in the solve, where one was used.
     #[serde(default)]
     pub device: Option<DeviceReport>,
+    /// Where the seconds of the iterations went, where that was asked for.
+    #[serde(default)]
+    pub profile: Option<Profile>,
 }
 
 /// What a device did in a solve.

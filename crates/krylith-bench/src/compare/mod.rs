@@ -23,7 +23,7 @@ pub use triad::{TriadOptions, once as triad_once};
 use crate::Failure;
 use crate::rhs::{Choice, Rhs};
 use clap::Args;
-use contestants::{Call, Contestant};
+pub(crate) use contestants::{Call, Contestant};
 use krylith::gallery::Problem;
 use krylith::{Csr, io};
 use record::{Entry, Line, Matrix, Mode, Record};

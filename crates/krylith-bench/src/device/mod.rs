@@ -64,25 +64,30 @@ fn by_rows(method: Method, preconditioner: &str, threads: usize) -> Result<Solve
 }
 
 /// b = A·1.
-fn rhs(a: &Csr<f64>) -> Result<Vec<f64>, Failure> {
+pub(crate) fn rhs(a: &Csr<f64>) -> Result<Vec<f64>, Failure> {
     let mut b = vec![0.0; a.nrows()];
     a.mul_vec(&vec![1.0; a.ncols()], &mut b)?;
     Ok(b)
 }
 
 /// A device and what it is called in tables.
-struct Contestant {
-    name: String,
-    device: Device,
+pub(crate) struct Contestant {
+    pub(crate) name: String,
+    pub(crate) device: Device,
 }
 
 /// Every device that Krylith can run on, in these shapes.
-fn contestants(shapes: &[KernelShape], reproducible: bool) -> Result<Vec<Contestant>, Failure> {
+pub(crate) fn contestants(
+    shapes: &[KernelShape],
+    reproducible: bool,
+    timed: bool,
+) -> Result<Vec<Contestant>, Failure> {
     let Devices { found, missing } = devices();
     let mut all = Vec::new();
     for info in found.iter().filter(|info| info.lacks().is_none()) {
         for &shape in shapes {
-            let options = DeviceOptions { shape: Some(shape), reproducible, ..DeviceOptions::default() };
+            let options =
+                DeviceOptions { shape: Some(shape), reproducible, timed, ..DeviceOptions::default() };
             let selector: Selector = info.selector().parse()?;
             let driver = info.driver.split(',').next().unwrap_or_default();
             let name = format!("{driver}, {shape} shape");

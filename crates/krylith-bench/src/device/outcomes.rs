@@ -45,7 +45,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let head = Head::of_run(1, &[])?;
     let folder = folder::of_results(options.output.as_deref(), &head, "device-outcomes")?;
     let mut record = Record { head, rows: Vec::new() };
-    let all = contestants(&[KernelShape::Cpu, KernelShape::Gpu], true)?;
+    let all = contestants(&[KernelShape::Cpu, KernelShape::Gpu], true, false)?;
     for (name, a) in matrices(options)? {
         record.rows.extend(compare(options, &all, &name, &a)?);
         folder::write(&folder, "device", &record, &markdown(&record))?;

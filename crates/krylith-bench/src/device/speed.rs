@@ -57,7 +57,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
 fn measure(options: &Options, problem: &str) -> Result<Vec<Row>, Failure> {
     let a = problem.parse::<Problem>()?.generate()?;
     let (b, x) = (rhs(&a)?, random_vector(a.ncols()));
-    let all = contestants(&[KernelShape::Cpu, KernelShape::Gpu], false)?;
+    let all = contestants(&[KernelShape::Cpu, KernelShape::Gpu], false, false)?;
     let threads = Threads::new(options.threads);
     let mut y = vec![0.0; a.nrows()];
     let own_x = x.clone();

@@ -5,7 +5,7 @@ use super::{Buffer, Device, DeviceId, Element, GUARD, GUARD_BYTE, bytes_of, byte
 use crate::driver::{Arg, Shape, Stream};
 use crate::program::{KERNELS, Kernel};
 use krylith::BackendError;
-use krylith::space::require_same;
+use krylith::space::{Activity, Profile, require_same};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,6 +25,9 @@ pub struct Counts {
     pub allocations: u64,
     /// Launches and seconds by kernel, where the device is timed.
     pub kernels: BTreeMap<&'static str, (u64, f64)>,
+    /// Seconds by activity of iterations, where the device is timed.
+    #[serde(skip)]
+    pub profile: Profile,
 }
 
 /// A number, or a buffer with how many elements it has and whose it is.
@@ -79,13 +82,18 @@ struct Work {
     /// Set by a kernel that has touched what is not its own.
     fault: Option<Buffer<u32>>,
     counts: Counts,
+    /// What the next launches are for, where that is known.
+    activity: Option<Activity>,
+    /// What those were for whose times have not been asked for, where the device is timed.
+    untimed: Vec<Option<Activity>>,
 }
 
 impl Queue {
     pub(crate) fn new(device: &Device, double: bool) -> Result<Self, BackendError> {
         let module = device.module(double)?;
         let stream = device.0.driver.stream(module, KERNELS, device.0.options.timed)?;
-        let work = Work { stream, fault: None, counts: Counts::default() };
+        let counts = Counts::default();
+        let work = Work { stream, fault: None, counts, activity: None, untimed: Vec::new() };
         let queue = Queue { device: device.clone(), work: Mutex::new(work) };
         if device.0.options.checked {
             let fault = queue.upload_new(&[0u32])?;
@@ -106,10 +114,16 @@ impl Queue {
     pub(crate) fn counts(&self) -> Result<Counts, BackendError> {
         let mut work = self.work();
         if self.device.0.options.timed {
-            for (kernel, nanoseconds) in work.stream.times()? {
+            let times = work.stream.times()?;
+            let activities = std::mem::take(&mut work.untimed);
+            for ((kernel, nanoseconds), activity) in times.into_iter().zip(activities) {
                 let entry = work.counts.kernels.entry(KERNELS[kernel]).or_default();
+                let seconds = nanoseconds as f64 * 1e-9;
                 entry.0 += 1;
-                entry.1 += nanoseconds as f64 * 1e-9;
+                entry.1 += seconds;
+                if let Some(activity) = activity {
+                    work.counts.profile.add(activity, 0, seconds);
+                }
             }
         }
         Ok(work.counts.clone())
@@ -232,7 +246,25 @@ impl Queue {
         }
         work.counts.launches += 1;
         // SAFETY: by the caller's promise.
-        unsafe { work.stream.launch(kernel as usize, shape, &args[..count]) }
+        unsafe { work.stream.launch(kernel as usize, shape, &args[..count])? };
+        if self.device.0.options.timed {
+            let activity = work.activity;
+            work.untimed.push(activity);
+        }
+        Ok(())
+    }
+
+    /// Queues some work, whose launches are then those of this activity.
+    pub(crate) fn during<R>(&self, activity: Activity, work: impl FnOnce() -> R) -> R {
+        if !self.device.0.options.timed {
+            return work();
+        }
+        let around = self.work().activity.replace(activity);
+        let result = work();
+        let mut own = self.work();
+        own.counts.profile.add(activity, 1, 0.0);
+        own.activity = around;
+        result
     }
 
     /// Waits for all work.

@@ -32,7 +32,7 @@ use crate::matrix::Csr;
 use crate::observe::Observer;
 use crate::operator::DynPreconditioner;
 use crate::report::DeviceReport;
-use crate::space::{Space, Threads};
+use crate::space::{Profile, Space, Threads};
 use crate::stop::StoppingCriterion;
 
 /// A space that [`Solver`](crate::Solver) sets up and solves systems on.
@@ -53,8 +53,13 @@ pub trait SolverSpace:
         Ok(())
     }
 
-    /// A solve begins, which [`device_report`](Self::device_report) will report.
-    fn begin_device_report(&self) {}
+    /// A solve begins, which [`device_report`](Self::device_report) and, where it is asked for, [`profile`](Self::profile) will report.
+    fn begin_report(&self, _profile: bool) {}
+
+    /// Where the seconds of the iterations went since the solve began; `None` where that was not measured.
+    fn profile(&self) -> Option<Profile> {
+        None
+    }
 
     /// Ends all work of a device, and reports what it did since the solve began; `None` where there is no device.
     fn device_report(&self) -> Option<DeviceReport> {

@@ -78,7 +78,7 @@ impl Engine<Threads<f64>, Csr<f64>> for Refined {
         method: Method,
     ) -> Result<RefinedWorkspace, SolveError> {
         let n = self.a.nrows();
-        let inner = Threads::new(space.threads());
+        let inner = space.for_numbers();
         let method = AnyMethod::new(method, System { space: &inner, a: &self.a, m: &self.m })?;
         let vectors = [vec![0.0; n], vec![0.0; n]];
         let (r, before) = (vec![0.0; n], vec![0.0; n]);

@@ -26,7 +26,7 @@ use crate::error::BackendError;
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
 use crate::scalar::{Real, Scalar};
-use crate::space::Space;
+use crate::space::{Activity, Space};
 use crate::stop::StoppingCriterion;
 
 /// The workspace of a solve by BiCGStab; it serves any number of solves of the same layout.
@@ -139,8 +139,8 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> BiCgStab<S, A, M> {
     ) -> Result<Result<S::Scalar, Status>, BackendError> {
         let System { space, a, m } = system;
         let p_hat = &mut self.hats[0];
-        m.apply(space, &self.p, p_hat, &mut self.m_scratch)?;
-        a.apply(space, p_hat, &mut self.v, &mut self.a_scratch)?;
+        space.during(Activity::Preconditioner, || m.apply(space, &self.p, p_hat, &mut self.m_scratch))?;
+        space.during(Activity::Product, || a.apply(space, p_hat, &mut self.v, &mut self.a_scratch))?;
         let rv = space.dot(&self.r_hat, &self.v)?;
         if !rv.is_finite() {
             return Ok(Err(Status::NotFinite));
@@ -157,8 +157,8 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> BiCgStab<S, A, M> {
     fn second_half(&mut self, system: System<'_, S, A, M>) -> Result<[S::Scalar; 3], BackendError> {
         let System { space, a, m } = system;
         let BiCgStab { r: s, t, hats: [_, s_hat], a_scratch, m_scratch, .. } = self;
-        m.apply(space, s, s_hat, m_scratch)?;
-        a.apply(space, s_hat, t, a_scratch)?;
+        space.during(Activity::Preconditioner, || m.apply(space, s, s_hat, m_scratch))?;
+        space.during(Activity::Product, || a.apply(space, s_hat, t, a_scratch))?;
         let mut products = [S::Scalar::ZERO; 3];
         space.dots(&[(&*t, &*s), (&*t, &*t), (&*s, &*s)], &mut products)?;
         Ok(products)

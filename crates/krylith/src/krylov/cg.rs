@@ -15,7 +15,7 @@ use crate::error::BackendError;
 use crate::observe::{Direction, Observer};
 use crate::operator::LinearOperator;
 use crate::scalar::{Real, Scalar};
-use crate::space::Space;
+use crate::space::{Activity, Space};
 use crate::stop::StoppingCriterion;
 
 /// The workspace of a solve by conjugate gradients; it serves any number of solves of the same layout.
@@ -96,7 +96,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
             if ended.is_none() {
                 rz = match ahead.take() {
                     Some(known) => known,
-                    None => m.apply_dot(space, r, z, m_scratch)?,
+                    None => space.during(Activity::Preconditioner, || m.apply_dot(space, r, z, m_scratch))?,
                 };
                 ended = not_positive(rz, Status::IndefinitePreconditioner);
             }
@@ -118,7 +118,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
             }
             rz_old = Some(rz);
             // q = A p;  α = rᵀz / pᵀq
-            let pq = a.apply_dot(space, p, q, a_scratch)?;
+            let pq = space.during(Activity::Product, || a.apply_dot(space, p, q, a_scratch))?;
             if let Some(status) = not_positive(pq, Status::IndefiniteOperator) {
                 return Ok(finish(&now, status));
             }

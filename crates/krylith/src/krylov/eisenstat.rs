@@ -27,7 +27,7 @@ use crate::error::BackendError;
 use crate::observe::Observer;
 use crate::operator::{LinearOperator, Preconditioner, SplitVectors};
 use crate::scalar::{Real, Scalar};
-use crate::space::Space;
+use crate::space::{Activity, Space};
 use crate::stop::StoppingCriterion;
 use std::any::Any;
 
@@ -84,7 +84,7 @@ impl<S: Space, A: LinearOperator<S>> EisenstatCg<S, A> {
         if let Some(status) = best.judge(&now, stop, observer) {
             return Ok(finish(&now, status));
         }
-        sweeps.enter(space, a, v, scratch)?;
+        space.during(Activity::Preconditioner, || sweeps.enter(space, a, v, scratch))?;
         space.fill(zero, &mut v.p)?;
         space.fill(zero, &mut v.t)?;
         space.fill(zero, &mut v.w)?;
@@ -92,7 +92,8 @@ impl<S: Space, A: LinearOperator<S>> EisenstatCg<S, A> {
         let mut beta = zero;
         loop {
             // p = D r̂ + β p;  t = (D + U)⁻¹ p;  w = (D + L)⁻¹ (p + (E − 2D) t)
-            let [pq, square] = sweeps.sweep(space, a, beta, v, scratch)?;
+            let [pq, square] =
+                space.during(Activity::Preconditioner, || sweeps.sweep(space, a, beta, v, scratch))?;
             if now.index > 0 {
                 now.residual_norm = square.real().sqrt();
                 if let Some(status) = best.judge(&now, stop, observer) {

@@ -20,7 +20,7 @@ use super::{Best, Finish, Status, System, finish};
 use crate::error::BackendError;
 use crate::observe::{Iteration, Observer};
 use crate::operator::LinearOperator;
-use crate::space::Space;
+use crate::space::{Activity, Space};
 use crate::stop::StoppingCriterion;
 use std::ops::ControlFlow;
 
@@ -98,8 +98,8 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Fgmres<S, A, M> {
             // zⱼ = Mⱼ⁻¹ vⱼ;  w = A zⱼ
             let z = &mut self.z[self.arnoldi.dimension()];
             let (v, w) = self.arnoldi.ends();
-            m.apply(space, v, z, &mut self.m_scratch)?;
-            a.apply(space, z, w, &mut self.a_scratch)?;
+            space.during(Activity::Preconditioner, || m.apply(space, v, z, &mut self.m_scratch))?;
+            space.during(Activity::Product, || a.apply(space, z, w, &mut self.a_scratch))?;
             // h = Vᴴw;  w −= V h;  h_{j+1,j} = ‖w‖;  v_{j+1} = w / ‖w‖
             if let ControlFlow::Break(ended) = self.arnoldi.advance(space, now, stop, observer)? {
                 return Ok(ended);

@@ -28,7 +28,7 @@ use crate::error::BackendError;
 use crate::observe::{Iteration, Observer};
 use crate::operator::LinearOperator;
 use crate::scalar::Scalar;
-use crate::space::Space;
+use crate::space::{Activity, Space};
 use crate::stop::StoppingCriterion;
 use std::ops::ControlFlow;
 
@@ -103,8 +103,8 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Gmres<S, A, M> {
         loop {
             // w = A M⁻¹ vⱼ
             let (v, w) = self.arnoldi.ends();
-            m.apply(space, v, &mut self.z, &mut self.m_scratch)?;
-            a.apply(space, &self.z, w, &mut self.a_scratch)?;
+            space.during(Activity::Preconditioner, || m.apply(space, v, &mut self.z, &mut self.m_scratch))?;
+            space.during(Activity::Product, || a.apply(space, &self.z, w, &mut self.a_scratch))?;
             // h = Vᴴw;  w −= V h;  h_{j+1,j} = ‖w‖;  v_{j+1} = w / ‖w‖
             if let ControlFlow::Break(ended) = self.arnoldi.advance(space, now, stop, observer)? {
                 return Ok(ended);
@@ -118,7 +118,10 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Gmres<S, A, M> {
         if self.arnoldi.dimension() == 0 {
             return Ok(());
         }
-        m.apply(space, self.arnoldi.combination(space)?, &mut self.z, &mut self.m_scratch)?;
+        let combination = self.arnoldi.combination(space)?;
+        space.during(Activity::Preconditioner, || {
+            m.apply(space, combination, &mut self.z, &mut self.m_scratch)
+        })?;
         space.axpby(S::Scalar::ONE, &self.z, S::Scalar::ONE, x)
     }
 }

@@ -29,7 +29,7 @@ use crate::error::BackendError;
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
 use crate::scalar::{Real, Scalar};
-use crate::space::Space;
+use crate::space::{Activity, Space};
 use crate::stop::StoppingCriterion;
 
 /// ‖Aᴴ r‖ below this multiple of ε ‖A‖ ‖r‖ is zero.
@@ -127,7 +127,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Lsmr<S, A, M> {
     /// β_{k+1} u_{k+1} = A M⁻¹ vₖ − αₖ uₖ, normalised; β_{k+1}.
     fn forward(&mut self, system: System<'_, S, A, M>, alpha: S::Real) -> Result<S::Real, BackendError> {
         let System { space, a, .. } = system;
-        a.apply(space, &self.w, &mut self.t, &mut self.a_scratch)?;
+        space.during(Activity::Product, || a.apply(space, &self.w, &mut self.t, &mut self.a_scratch))?;
         space.axpby(S::Scalar::ONE, &self.t, S::Scalar::from_real(-alpha), &mut self.u)?;
         let beta = space.norm(&self.u)?;
         normalise(space, &mut self.u, beta)?;
@@ -137,12 +137,17 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Lsmr<S, A, M> {
     /// α_{k+1} v_{k+1} = M⁻ᴴ Aᴴ u_{k+1} − β_{k+1} vₖ, normalised, and M⁻¹ v_{k+1}; α_{k+1}.
     fn backward(&mut self, system: System<'_, S, A, M>, beta: S::Real) -> Result<S::Real, BackendError> {
         let System { space, a, m } = system;
-        a.apply_transpose(space, &self.u, &mut self.w, &mut self.a_scratch)?;
-        m.apply_transpose(space, &self.w, &mut self.t, &mut self.m_scratch)?;
+        space.during(Activity::Product, || {
+            a.apply_transpose(space, &self.u, &mut self.w, &mut self.a_scratch)
+        })?;
+        space.during(Activity::Preconditioner, || {
+            m.apply_transpose(space, &self.w, &mut self.t, &mut self.m_scratch)
+        })?;
         space.axpby(S::Scalar::ONE, &self.t, S::Scalar::from_real(-beta), &mut self.v)?;
         let alpha = space.norm(&self.v)?;
         normalise(space, &mut self.v, alpha)?;
-        m.apply(space, &self.v, &mut self.w, &mut self.m_scratch)?;
+        space
+            .during(Activity::Preconditioner, || m.apply(space, &self.v, &mut self.w, &mut self.m_scratch))?;
         Ok(alpha)
     }
 }

@@ -44,7 +44,7 @@ use crate::error::BackendError;
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
 use crate::scalar::{Real, Scalar};
-use crate::space::Space;
+use crate::space::{Activity, Space};
 use crate::stop::StoppingCriterion;
 use std::mem::swap;
 
@@ -175,7 +175,8 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Minres<S, A, M> {
         for vector in [&mut self.u_old, &mut self.d, &mut self.d_old] {
             space.fill(S::Scalar::ZERO, vector)?;
         }
-        m.apply(space, &self.u, &mut self.q, &mut self.m_scratch)?;
+        space
+            .during(Activity::Preconditioner, || m.apply(space, &self.u, &mut self.q, &mut self.m_scratch))?;
         let beta = root(space.dot(&self.u, &self.q)?);
         Ok(beta.and_then(|b| if b > S::Real::ZERO { Ok(b) } else { Err(Status::IndefinitePreconditioner) }))
     }
@@ -191,7 +192,8 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Minres<S, A, M> {
         let real = S::Scalar::from_real;
         let (beta, one) = (qr.beta, S::Real::ONE);
         // αₖ = qₖᴴ A qₖ
-        let alpha = a.apply_dot(space, q, aq, a_scratch)?.real() / beta / beta;
+        let alpha =
+            space.during(Activity::Product, || a.apply_dot(space, q, aq, a_scratch))?.real() / beta / beta;
         // β_{k+1} u_{k+1} = A qₖ − αₖ uₖ − βₖ u_{k−1}
         space.axpby(real(one / beta), aq, real(-beta / qr.beta_old), u_old)?;
         space.axpby(real(-alpha / beta), u, S::Scalar::ONE, u_old)?;
@@ -202,7 +204,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Minres<S, A, M> {
         space.axpby(real(-delta / qr.gamma), d, S::Scalar::ONE, d_old)?;
         swap(d, d_old);
         // β_{k+1} q_{k+1} = M⁻¹ β_{k+1} u_{k+1}
-        m.apply(space, u, q, m_scratch)
+        space.during(Activity::Preconditioner, || m.apply(space, u, q, m_scratch))
     }
 }
 

@@ -48,7 +48,7 @@ use crate::error::BackendError;
 use crate::observe::{Iteration, Observer};
 use crate::operator::LinearOperator;
 use crate::scalar::{Real, Scalar};
-use crate::space::{Space, require_same};
+use crate::space::{Activity, Space, require_same};
 use crate::stop::{StopReason, StoppingCriterion};
 use std::ops::ControlFlow;
 
@@ -92,7 +92,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> System<'_, S, A, M> {
         require_same("b and the domain of A", &self.space.layout(b), &layout)?;
         require_same("x and the domain of A", &self.space.layout(x), &layout)?;
         require_same("workspace and the domain of A", &self.space.layout(r), &layout)?;
-        self.a.apply(self.space, x, r, a_scratch)?;
+        self.space.during(Activity::Product, || self.a.apply(self.space, x, r, a_scratch))?;
         self.space.axpby(S::Scalar::ONE, b, -S::Scalar::ONE, r)?;
         let mut squares = [S::Scalar::ZERO; 2];
         self.space.dots(&[(b, b), (&*r, &*r)], &mut squares)?;

@@ -42,6 +42,7 @@ pub struct Solver {
     pub(super) max_bytes: Option<u64>,
     pub(super) max_memory: Option<u64>,
     pub(super) allow_stale: bool,
+    pub(super) profile: bool,
     pub(super) threads: Option<usize>,
     pub(super) rtol: f64,
     pub(super) atol: f64,
@@ -67,6 +68,7 @@ impl Default for Solver {
             max_bytes: None,
             max_memory: None,
             allow_stale: false,
+            profile: false,
             threads: None,
             rtol: 1e-8,
             atol: 0.0,
@@ -198,6 +200,22 @@ impl Solver {
     /// A differs from what was factored, a solve keeps a copy of it in its storage, which no limit of memory counts.
     pub fn allow_stale_factor(mut self, allow: bool) -> Self {
         self.allow_stale = allow;
+        self
+    }
+
+    /// Whether the report has a [`Profile`](crate::space::Profile): what products, the preconditioner and work on vectors took of the
+    /// iterations; not by default. A device has one if it was opened to be timed.
+    ///
+    /// ```
+    /// use krylith::{Solver, gallery::Problem};
+    /// let a = "poisson2d:100".parse::<Problem>()?.generate()?;
+    /// let report = Solver::new().profile(true).solve(&a, &vec![1.0; a.nrows()])?.report;
+    /// let profile = report.profile.expect("asked for");
+    /// assert!(profile.seconds() <= report.seconds.solve);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn profile(mut self, profile: bool) -> Self {
+        self.profile = profile;
         self
     }
 

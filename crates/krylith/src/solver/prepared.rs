@@ -315,7 +315,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         let mut workspace = self.pool.take(self, a, false)?;
         require_same("b and the range of A", &self.space.layout(b), &a.range())?;
         let Workspace { space, vectors, .. } = &mut *workspace;
-        space.begin_device_report();
+        space.begin_report(self.options.profile);
         space.copy(b, &mut vectors.b)?;
         self.solve_in(a, &mut workspace, x, watch)
     }
@@ -343,7 +343,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         let space = Arc::clone(&workspace.space);
         require_same("b and the range of A", &b.len(), &space.len(&a.range()))?;
         require_same("x and the domain of A", &x.len(), &space.len(&a.domain()))?;
-        space.begin_device_report();
+        space.begin_report(self.options.profile);
         space.upload(b, &mut workspace.vectors.b)?;
         let mut own = match workspace.x.take() {
             Some(own) => own,
@@ -451,6 +451,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
             recovery,
             seconds,
             device: space.device_report(),
+            profile: space.profile(),
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::precond::PrecondSpec;
 use crate::precond::registry::Construction;
 use crate::report::{Outcome, Recovery, Rung};
 use crate::setup::{Findings, SetupContext, SetupRecorder, SetupSummary, Storing};
+use crate::space::Activity;
 use crate::stop::{IterationLimit, Residual, StoppingCriterion};
 use crate::transform::Ordering;
 use std::cell::RefCell;
@@ -487,7 +488,8 @@ fn iterate<S: SolverSpace, A: LinearOperator<S>>(
     let mut start = Start::Fresh;
     loop {
         let finish = certifier.watch((&mut *observer, watcher.as_deref_mut()), |b, stop, observer| {
-            engine.run(workspace, Run { start, space, a, b, x: &mut *x, stop, observer })
+            let run = Run { start, space, a, b, x: &mut *x, stop, observer };
+            space.during(Activity::Iteration, || engine.run(workspace, run))
         })?;
         certifier.round_as_returned(x)?;
         match certifier.judge(finish, x)? {

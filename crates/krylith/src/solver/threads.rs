@@ -15,7 +15,7 @@ use crate::precond::{ByRows, InSingle};
 use crate::report::Report;
 use crate::setup::LayoutBuilder;
 use crate::sliced::InSlices;
-use crate::space::{Threads, cores, require_same};
+use crate::space::{Profile, Threads, cores, require_same};
 use crate::stop::StoppingCriterion;
 use crate::structured::OnGrid;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,6 +31,14 @@ impl SolverSpace for Threads<f64> {
 
     fn engine_by_rows(&self, m: DynPreconditioner<Self, Csr<f64>>) -> Result<DynEngine<Self>, SolveError> {
         Ok(DynEngine::new(InOrder::new(m)))
+    }
+
+    fn begin_report(&self, profile: bool) {
+        self.restart_profile(profile);
+    }
+
+    fn profile(&self) -> Option<Profile> {
+        Threads::profile(self)
     }
 
     fn beside(&self) -> Option<Self> {

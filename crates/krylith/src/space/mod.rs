@@ -5,12 +5,14 @@
 //! all of them together (each holds its own part of every vector); every reduction gives the same number everywhere, so the
 //! processes take the same branches.
 
+mod activity;
 mod extremes;
 mod lanes;
 mod threads;
 
 pub(crate) use crate::team::cores;
 pub use crate::team::{TeamStatistics, ThreadLimit, most_threads};
+pub use activity::{Activity, Profile, Spent};
 pub use extremes::Extremes;
 pub use lanes::{CHUNK, LANES, sum as sum_in_lanes};
 pub(crate) use lanes::{combine as combine_lanes, dot as dot_chunk};
@@ -69,6 +71,11 @@ pub trait Space {
     /// of them may turn out not to be needed.
     fn reads_are_costly(&self) -> bool {
         false
+    }
+
+    /// Does some work of an iteration, whose time a space that is asked for a profile keeps apart.
+    fn during<R>(&self, _activity: Activity, work: impl FnOnce() -> R) -> R {
+        work()
     }
 
     /// x = a x.

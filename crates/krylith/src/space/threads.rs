@@ -1,6 +1,7 @@
 //! Vectors in this process's memory, operations on a team of threads.
 #![allow(unsafe_code)]
 
+use super::activity::{Activity, Clock, Profile};
 use super::lanes::{self, CHUNK};
 use super::{Extremes, Space, require_same};
 use crate::disjoint::DisjointSlice;
@@ -8,7 +9,7 @@ use crate::error::BackendError;
 use crate::scalar::Scalar;
 use crate::team::{Lease, Member, Team, TeamStatistics, ThreadLimit, cores, limit_threads};
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Dot products that one synchronisation can carry.
 const DOTS: usize = 64;
@@ -35,6 +36,7 @@ pub struct Threads<T = f64> {
     limit: Option<ThreadLimit>,
     /// Sums of chunks, pair after pair; sized when vectors are made.
     sums: Mutex<Vec<T>>,
+    clock: Arc<Clock>,
 }
 
 impl<T: Scalar> Threads<T> {
@@ -63,7 +65,7 @@ impl<T: Scalar> Threads<T> {
     fn with_limit(requested: usize, (size, limit): (usize, Option<ThreadLimit>)) -> Self {
         let team = Lease::new(size);
         let limit = if team.size() < size { Some(ThreadLimit::System) } else { limit };
-        Threads { team, requested, limit, sums: Mutex::new(Vec::new()) }
+        Threads { team, requested, limit, sums: Mutex::new(Vec::new()), clock: Arc::default() }
     }
 
     /// Threads that were started, the caller's included.
@@ -88,6 +90,20 @@ impl<T: Scalar> Threads<T> {
     /// Counts operations from zero, at the start of a solve.
     pub fn reset_statistics(&self) {
         self.team.history().reset();
+    }
+
+    /// As many threads for numbers of another type. Their work is part of this space's profile.
+    pub(crate) fn for_numbers<U: Scalar>(&self) -> Threads<U> {
+        Threads { clock: Arc::clone(&self.clock), ..Threads::new(self.threads()) }
+    }
+
+    /// Measures from now on where the seconds of iterations go, or no longer does.
+    pub(crate) fn restart_profile(&self, on: bool) {
+        self.clock.restart(on);
+    }
+
+    pub(crate) fn profile(&self) -> Option<Profile> {
+        self.clock.profile()
     }
 
     pub(crate) fn team(&self) -> &Team {
@@ -181,6 +197,10 @@ impl<T: Scalar> Space for Threads<T> {
 
     fn extremes(&self, x: &Vec<T>) -> Result<Extremes<T::Real>, BackendError> {
         Ok(self.extremes_of(x))
+    }
+
+    fn during<R>(&self, activity: Activity, work: impl FnOnce() -> R) -> R {
+        self.clock.during(activity, work)
     }
 
     fn scale(&self, a: T, x: &mut Vec<T>) -> Result<(), BackendError> {

@@ -1,0 +1,247 @@
+//! NVIDIA's study of incomplete factors (Tables 2 to 5 of its paper) with Krylith on threads and on devices and with MKL.
+//!
+//! Its protocol: b = A·1, the guess 0, CG for definite matrices and BiCGStab for the others, ‖r‖ ≤ 1e-7 ‖b‖, at most 2000 iterations; seconds
+//! of factorization, copying to the device, analysis and solve. The matrices cannot be had: the gallery's stand-ins have their sizes and
+//! kinds, not their numbers, so iterations are shown beside the paper's and need not be theirs.
+//!
+//! Everybody solves with the same factor by the same definition. Krylith on threads has the storage that it chooses for that factor.
+
+mod paper;
+mod report;
+
+use crate::Failure;
+use crate::compare::{Call, Contestant, outcome, raw};
+use crate::device::{contestants, rhs};
+use crate::folder::{self, Head};
+use crate::rhs::Rhs;
+use clap::Args;
+use krylith::gallery::Problem;
+use krylith::solver::Precision;
+use krylith::{Csr, Method, Report, SolveError, Solver};
+use krylith_gpu::{Device, KernelShape, OnDevice};
+use paper::{MATRICES, PRECONDITIONERS, PaperMatrix};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The paper's stopping criterion.
+const RTOL: f64 = 1e-7;
+const MAX_ITERATIONS: usize = 2000;
+
+#[derive(Args)]
+pub struct Options {
+    /// Only these of the paper's matrices
+    matrices: Vec<String>,
+    /// Points along each side of the stand-ins, instead of the paper's sizes
+    #[arg(long)]
+    size: Option<usize>,
+    /// Only these of the paper's preconditioners
+    #[arg(long, value_delimiter = ';')]
+    preconditioners: Vec<String>,
+    /// Rounds, of which the fastest counts
+    #[arg(long, default_value_t = 1)]
+    rounds: usize,
+    /// Threads
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+    /// Seconds that MKL may take for a matrix and a preconditioner
+    #[arg(long, default_value_t = 600)]
+    limit: u64,
+    /// The folder that `just bench-setup` fills
+    #[arg(long, default_value = "target/peers")]
+    peers: PathBuf,
+    /// Where the results go; otherwise a folder of today in benchmarks/runs
+    #[arg(long)]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    head: Head,
+    rows: Vec<Row>,
+}
+
+/// A matrix solved with a preconditioner in one place.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Row {
+    /// As the paper calls it.
+    matrix: String,
+    problem: String,
+    rows: usize,
+    entries: usize,
+    preconditioner: String,
+    place: String,
+    result: Result<Solved, String>,
+}
+
+/// The round that took the least time.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Solved {
+    outcome: String,
+    iterations: usize,
+    relative_residual: f64,
+    factor: f64,
+    copy: f64,
+    analyze: f64,
+    solve: f64,
+    /// Seconds in products, in the preconditioner and on vectors, within the iterations. On devices, those of kernels.
+    split: [f64; 3],
+}
+
+impl Solved {
+    fn total(&self) -> f64 {
+        self.factor + self.copy + self.analyze + self.solve
+    }
+
+    fn of(report: &Report) -> Self {
+        let seconds = report.seconds;
+        let split = report.profile.map(|p| [p.products.seconds, p.preconditioner.seconds, p.vectors]);
+        Solved {
+            outcome: report.outcome.name().into(),
+            iterations: report.iterations,
+            relative_residual: report.relative_residual,
+            factor: seconds.factor,
+            copy: seconds.copy,
+            analyze: seconds.analyze,
+            solve: seconds.solve,
+            split: split.unwrap_or_default(),
+        }
+    }
+}
+
+/// Where a system is solved.
+enum Place {
+    Threads,
+    Device(Device),
+    Mkl,
+}
+
+/// A matrix of the paper, as its stand-in.
+struct Case<'a> {
+    paper: &'a PaperMatrix,
+    problem: String,
+    a: Csr<f64>,
+    b: Vec<f64>,
+    /// A for MKL.
+    file: PathBuf,
+}
+
+/// Runs the study and writes its folder.
+pub fn run(options: &Options) -> Result<(), Failure> {
+    let head = Head::of_run(options.rounds, &[options.threads])?;
+    let folder = folder::of_results(options.output.as_deref(), &head, "nvidia")?;
+    let mut record = Record { head, rows: Vec::new() };
+    let mut places = vec![("threads".to_string(), Place::Threads)];
+    let found = contestants(&[KernelShape::Cpu], false, true)?;
+    places.extend(found.into_iter().map(|c| (c.name, Place::Device(c.device))));
+    places.push(("MKL".into(), Place::Mkl));
+    let scratch = tempfile::tempdir()?;
+    let chosen = |list: &[String], name: &str| list.is_empty() || list.iter().any(|one| one == name);
+    for paper in MATRICES.iter().filter(|m| chosen(&options.matrices, m.name)) {
+        let Some(stand_in) = paper.stand_in else { continue };
+        let problem = options.size.map_or(stand_in.to_string(), |size| format!("{stand_in}:{size}"));
+        let a = problem.parse::<Problem>()?.generate()?;
+        let (b, file) = (rhs(&a)?, scratch.path().join("a.csr"));
+        raw::write(&file, &a)?;
+        let case = Case { paper, problem, a, b, file };
+        for preconditioner in PRECONDITIONERS.into_iter().filter(|p| chosen(&options.preconditioners, p)) {
+            record.rows.extend(measure(options, &case, preconditioner, &places)?);
+            folder::write(&folder, "nvidia", &record, &report::markdown(&record))?;
+        }
+    }
+    println!("{}\nwritten to {}", report::markdown(&record), folder.display());
+    Ok(())
+}
+
+/// All places in turns.
+fn measure(
+    options: &Options,
+    case: &Case<'_>,
+    preconditioner: &str,
+    places: &[(String, Place)],
+) -> Result<Vec<Row>, Failure> {
+    let mut rows: Vec<Row> = Vec::new();
+    for round in 0..options.rounds.max(1) {
+        for (k, (name, place)) in places.iter().enumerate() {
+            let result = solve(options, case, preconditioner, place)?;
+            if let Ok(solved) = &result {
+                let Solved { outcome, iterations, factor, copy, analyze, solve, .. } = solved;
+                eprintln!(
+                    "{} {preconditioner} {name}: {outcome}, {iterations} iterations, {factor:.2} + {copy:.2} + {analyze:.2} + {solve:.2} s",
+                    case.problem
+                );
+            }
+            if round == 0 {
+                rows.push(Row {
+                    matrix: case.paper.name.into(),
+                    problem: case.problem.clone(),
+                    rows: case.a.nrows(),
+                    entries: case.a.nnz(),
+                    preconditioner: preconditioner.into(),
+                    place: name.clone(),
+                    result,
+                });
+            } else if let (Ok(new), Ok(old)) = (result, &mut rows[k].result)
+                && new.total() < old.total()
+            {
+                *old = new;
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn solve(
+    options: &Options,
+    case: &Case<'_>,
+    preconditioner: &str,
+    place: &Place,
+) -> Result<Result<Solved, String>, Failure> {
+    let method = if case.paper.definite { Method::Cg } else { Method::BiCgStab };
+    let solver =
+        Solver::new().method(method).preconditioner(preconditioner.parse()?).precision(Precision::F64);
+    let solver = solver.threads(options.threads).rtol(RTOL).max_iterations(MAX_ITERATIONS).profile(true);
+    let reported = |solved: Result<krylith::solver::Solution, SolveError>| match solved {
+        Ok(solution) => Ok(Solved::of(&solution.report)),
+        Err(error) => Err(error.to_string()),
+    };
+    Ok(match place {
+        Place::Threads => reported(solver.solve(&case.a, &case.b)),
+        Place::Device(device) => reported(solver.on(device).solve(&case.a, &case.b)),
+        Place::Mkl => mkl(options, case, &format!("{method}+{preconditioner}"))?,
+    })
+}
+
+/// One solve by MKL, in a process of its own.
+fn mkl(options: &Options, case: &Case<'_>, config: &str) -> Result<Result<Solved, String>, Failure> {
+    let peer = Contestant::named("mkl", config).ok_or("MKL is no peer")?;
+    let call = Call {
+        peers: Path::new(&options.peers),
+        file: &case.file,
+        spec: &case.problem,
+        rhs: Rhs::Ones,
+        kernels: false,
+        threads: options.threads,
+        rtol: RTOL,
+        max_iterations: MAX_ITERATIONS,
+        limit: options.limit,
+    };
+    let line = match outcome(&mut peer.command(&call)?, options.limit)? {
+        Ok(line) => line,
+        Err(why) => return Ok(Err(why)),
+    };
+    let part = |name: &str| {
+        line.kernels.get(name).copied().flatten().ok_or(format!("MKL's driver reports no {name}"))
+    };
+    let solve = line.solve_seconds.ok_or("MKL's driver reports no solve")?;
+    let (products, preconditioner) = (part("products")?, part("preconditioner")?);
+    Ok(Ok(Solved {
+        outcome: line.status.clone(),
+        iterations: line.iterations.unwrap_or(0) as usize,
+        relative_residual: line.relative_residual.unwrap_or(f64::NAN),
+        factor: part("factor")?,
+        copy: 0.0,
+        analyze: part("analyze")?,
+        solve,
+        split: [products, preconditioner, solve - products - preconditioner],
+    }))
+}
