@@ -17,6 +17,7 @@ mod grids;
 mod handover;
 mod ilut;
 mod incomplete;
+mod learn;
 mod nvidia;
 mod outcomes;
 mod peers;
@@ -60,6 +61,8 @@ enum Study {
     Grids(grids::Options),
     /// What handing an operation to the threads costs
     Handover(handover::Options),
+    /// Preconditioners that learn: trained factors, and learning while solving
+    Learn(learn::Options),
     /// Tables 2 to 5 of NVIDIA's paper on incomplete factors: threads, devices and MKL on the gallery's stand-ins of its matrices
     Nvidia(nvidia::Options),
     /// Every square matrix of a folder with a CATALOGUE.tsv, solved in several ways
@@ -121,6 +124,7 @@ fn main() -> ExitCode {
         Study::Device(options) => device::run(&options),
         Study::Grids(options) => grids::run(&options),
         Study::Handover(options) => handover::run(&options),
+        Study::Learn(options) => learn::run(&options),
         Study::Nvidia(options) => nvidia::run(&options),
         Study::Outcomes(options) => outcomes::run(&options),
         Study::Peers(options) => peers::run(&options),

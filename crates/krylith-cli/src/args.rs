@@ -134,6 +134,10 @@ pub struct Solve {
     #[arg(long, default_value = "on", help_heading = DETAILS)]
     pub recovery: Switch,
 
+    /// Enlarge the diagonal by this multiple of its size before it is factored
+    #[arg(long, value_name = "S", default_value_t = 0.0, help_heading = DETAILS)]
+    pub shift: f64,
+
     /// Numbers of the iteration: f64; mixed stores factors in f32; f32 iterates in f32 and refines in f64; auto is f64, or mixed where
     /// --precond is left to be chosen and that is predicted to be faster. The answer is f64 and checked in it
     #[arg(long, default_value = "auto", help_heading = DETAILS)]

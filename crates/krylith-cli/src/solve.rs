@@ -169,6 +169,7 @@ fn solver(options: &Solve, threads: Option<NonZeroUsize>) -> Result<Solver, Fail
         .reorder(options.reorder)
         .matching(matching)
         .recover(options.recovery == Switch::On)
+        .shift(options.shift)
         .profile(options.profile)
         .rtol(options.rtol)
         .atol(options.atol)

@@ -35,6 +35,7 @@ pub mod gallery;
 mod huge;
 pub mod io;
 pub mod krylov;
+pub mod learn;
 pub mod matrix;
 mod names;
 pub mod observe;

@@ -38,6 +38,7 @@ mod shell;
 mod thermomech;
 
 pub use problem::{GalleryError, Problem};
+pub(crate) use random::normal;
 pub use random::random_vector;
 
 use crate::Csr;

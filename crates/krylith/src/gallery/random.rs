@@ -29,7 +29,7 @@ pub(super) fn uniform(bits: u64) -> f64 {
 }
 
 /// Normal number `k` of a stream: mean 0, variance 1.
-pub(super) fn normal(seed: u64, k: u64) -> f64 {
+pub(crate) fn normal(seed: u64, k: u64) -> f64 {
     // 1 - u lies in (0, 1]: its logarithm is finite.
     let u = 1.0 - uniform(hash(seed, 2 * k));
     let v = uniform(hash(seed, 2 * k + 1));

@@ -13,6 +13,8 @@ use std::time::Instant;
 pub struct SetupRecorder {
     pub(crate) seconds: Seconds,
     pub(crate) recovery: Vec<Recovery>,
+    /// The shift that factors begin with, where they can be shifted.
+    pub(crate) shift: f64,
     /// The row of A at each place, if what is factored now is permuted.
     pub(crate) rows: Option<Vec<u32>>,
 }
@@ -27,6 +29,7 @@ impl SetupRecorder {
         begin: f64,
         mut attempt: impl FnMut(f64) -> Result<(), SetupError>,
     ) -> Result<f64, SetupError> {
+        let begin = if kind.info().can_shift { begin.max(self.shift) } else { begin };
         let rows = self.rows.clone();
         let mut attempt = |shift| {
             let result = attempt(shift).map_err(|error| error.in_order_of_a(rows.as_deref()));

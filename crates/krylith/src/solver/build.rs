@@ -34,6 +34,7 @@ impl Solver {
         };
         not_negative("rtol", self.rtol)?;
         not_negative("atol", self.atol)?;
+        not_negative("shift", self.shift)?;
         self.sparsify.map_or(Ok(()), Sparsify::validate)?;
         self.preconditioner.validate()
     }

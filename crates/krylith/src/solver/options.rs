@@ -39,6 +39,7 @@ pub struct Solver {
     pub(super) matching: MatchingMode,
     pub(super) sparsify: Option<Sparsify>,
     pub(super) recover: bool,
+    pub(super) shift: f64,
     pub(super) max_bytes: Option<u64>,
     pub(super) max_memory: Option<u64>,
     pub(super) allow_stale: bool,
@@ -65,6 +66,7 @@ impl Default for Solver {
             matching: MatchingMode::Auto,
             sparsify: None,
             recover: true,
+            shift: 0.0,
             max_bytes: None,
             max_memory: None,
             allow_stale: false,
@@ -180,6 +182,13 @@ impl Solver {
         self
     }
 
+    /// Enlarges the diagonal by this multiple of its size (of the sizes of rows, for an incomplete LU) before it is factored, as a bad pivot
+    /// would; 0 by default. For preconditioners that can be shifted; others ignore it.
+    pub fn shift(mut self, shift: f64) -> Self {
+        self.shift = shift;
+        self
+    }
+
     /// The most bytes that a factor may take: past this the preparation ends in an error that reports them. By default it is what
     /// the machine has free, at most a hundred times a factor without fill, and past that less fill is taken instead.
     pub fn max_factor_bytes(mut self, bytes: u64) -> Self {
@@ -228,6 +237,11 @@ impl Solver {
     /// The threads that were asked for.
     pub fn threads_asked_for(&self) -> Option<usize> {
         self.threads
+    }
+
+    /// The relative tolerance.
+    pub fn tolerance(&self) -> f64 {
+        self.rtol
     }
 
     /// Whether costs are predicted for the reference, and no machine was given.

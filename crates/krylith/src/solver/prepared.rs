@@ -101,7 +101,7 @@ impl Solver {
         let (mut plan, findings) = self.plan_for(&space, matrix, complete)?;
         let mut sparsified = self.sparsified(&space, &mut plan, (matrix, &findings));
         let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
-        let mut recorder = SetupRecorder::default();
+        let mut recorder = SetupRecorder { shift: self.shift, ..SetupRecorder::default() };
         recorder.seconds.analyze = started.elapsed().as_secs_f64();
         let set_up = |plan: &SolvePlan, sparsified: Option<&Sparsified>, recorder: &mut SetupRecorder| {
             let source = sparsified.map_or(matrix, Sparsified::matrix);
@@ -227,6 +227,12 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
     /// What is done, and why.
     pub fn plan(&self) -> &SolvePlan {
         &self.plan
+    }
+
+    /// Seconds of an iteration as the solver's machine is predicted to take them; `None` where A is not a matrix.
+    pub fn predicted_iteration(&self, a: &A) -> Option<f64> {
+        let work = stages::work(self.method, (a.matrix()?, &self.plan), &self.summary);
+        Some(1e-9 * self.options.machine.iteration(&work))
     }
 
     /// Takes over the values of a matrix of the same pattern; allocates nothing unless a pivot is bad. A shift that the last

@@ -13,8 +13,8 @@ use crate::matrix::{Csr, exact_scale};
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
 use crate::plan::{Applied, Failure, Remedy, SolvePlan, Work};
-use crate::precond::PrecondSpec;
 use crate::precond::registry::Construction;
+use crate::precond::{Kind, PrecondSpec};
 use crate::report::{Outcome, Recovery, Rung};
 use crate::setup::{Findings, SetupContext, SetupRecorder, SetupSummary, Storing};
 use crate::space::Activity;
@@ -356,14 +356,19 @@ fn patience<'p, S: SolverSpace, A: LinearOperator<S>>(
 }
 
 /// What an iteration does.
-fn work(method: Method, (matrix, plan): (&Csr<f64>, &SolvePlan), summary: &SetupSummary) -> Work {
+pub(super) fn work(method: Method, (matrix, plan): (&Csr<f64>, &SolvePlan), summary: &SetupSummary) -> Work {
     let wavefronts = plan.facts.as_ref().map_or(0.0, |facts| facts.wavefronts(summary.kind.level()));
     // Of the planned factor, where it is made from a sparser matrix.
     let sparser = plan.sparsification.as_ref().filter(|_| summary.kind == plan.preconditioner);
     let left = sparser.and_then(|found| Some(found.chosen()?.wavefronts as f64 / found.wavefronts? as f64));
     let wavefronts = wavefronts * left.unwrap_or(1.0);
     let Storing { kind, narrow, without_product, constant, constant_factor } = summary.storing;
-    let twice = if summary.kind.info().symmetric { 2.0 } else { 1.0 };
+    // A symmetric factor has one triangle and is swept twice; what keeps the triangles of A counts both.
+    let twice = match summary.kind.construct() {
+        Construction::Incomplete(recipe) if recipe.form.kind == Kind::Lu => 1.0,
+        _ if summary.kind.info().symmetric => 2.0,
+        _ => 1.0,
+    };
     Work {
         method,
         storage: kind,

@@ -1,0 +1,87 @@
+//! Preconditioners that learn: the paper's trained factors, and learning while solving.
+
+mod online;
+mod paper;
+
+use crate::Failure;
+use crate::catalogue;
+use clap::{Args, ValueEnum};
+use krylith::gallery::Problem;
+use krylith::{Csr, io};
+use std::path::{Path, PathBuf};
+
+#[derive(Args)]
+pub struct Options {
+    /// What is studied
+    #[arg(long, default_value = "online")]
+    study: Study,
+    /// Problems as `krylith gen` names them, or matrices of the catalogue such as spd/nos3; each study has its own
+    problems: Vec<String>,
+    /// A folder with CATALOGUE.tsv
+    #[arg(long)]
+    catalogue: Option<PathBuf>,
+    /// The fewest rows of a matrix of the catalogue
+    #[arg(long)]
+    least: Option<usize>,
+    /// The most entries of a matrix of the catalogue
+    #[arg(long)]
+    most_entries: Option<usize>,
+    /// Solves of a sequence
+    #[arg(long, default_value_t = 11)]
+    solves: usize,
+    /// The size of the first steps, for `online`
+    #[arg(long)]
+    alpha: Option<f64>,
+    /// How often a round goes through its pairs, for `online`
+    #[arg(long)]
+    passes: Option<usize>,
+    /// Pairs of a solve, for `online`
+    #[arg(long)]
+    pairs: Option<usize>,
+    /// The preconditioner to begin with, for `online`
+    #[arg(long, default_value = "ic0")]
+    precond: String,
+    /// Threads
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+    /// Where the results go; otherwise a folder of today in benchmarks/runs
+    #[arg(long)]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Study {
+    /// Iterations of CG with none, IC(0), scaled, shifted and trained factors, as in the paper's Figures 4 to 8
+    Paper,
+    /// Iterations of a sequence of solves that learns
+    Online,
+}
+
+/// Runs a study.
+pub fn run(options: &Options) -> Result<(), Failure> {
+    match options.study {
+        Study::Paper => paper::run(options),
+        Study::Online => online::run(options),
+    }
+}
+
+/// A problem of the gallery, or a matrix of the catalogue.
+fn matrix(catalogue: Option<&Path>, name: &str) -> Result<Csr<f64>, Failure> {
+    match (name.contains('/'), catalogue) {
+        (true, Some(folder)) => Ok(io::read_matrix(folder.join(format!("{name}.mtx.xz")))?),
+        (true, None) => Err(format!("{name}: --catalogue is needed").into()),
+        (false, _) => Ok(name.parse::<Problem>()?.generate()?),
+    }
+}
+
+/// The problems that were named, or the definite matrices of the catalogue with so many rows.
+fn names(options: &Options, least: usize) -> Result<Vec<String>, Failure> {
+    let Some(catalogue) = options.catalogue.as_deref().filter(|_| options.problems.is_empty()) else {
+        return Ok(options.problems.clone());
+    };
+    let entries = catalogue::parse(&std::fs::read_to_string(catalogue.join("CATALOGUE.tsv"))?)?;
+    let least = options.least.unwrap_or(least) as u64;
+    let most = options.most_entries.unwrap_or(usize::MAX) as u64;
+    let wanted = entries.iter().filter(|e| e.file.starts_with("spd/") && e.n >= least && e.nnz <= most);
+    Ok(wanted.map(|e| e.file.trim_end_matches(".mtx.xz").to_string()).collect())
+}
