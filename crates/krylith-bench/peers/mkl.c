@@ -2,7 +2,8 @@
  * BLAS; CG and BiCGStab written here around them, FGMRES(30) by its reverse-communication routine.
  *
  * Both want indices from 1; that copy of them is `import`. Hints and mkl_sparse_optimize are set-up. dcsrilut leaves the entries of a
- * row in any order; sorting them, which the triangular solves need, is analysis. A solve also prints where its seconds went. */
+ * row in any order; sorting them, which the triangular solves need, is analysis. For CG the preconditioner must be symmetric: it is RᵀR with
+ * R = D^-1/2 U from ilut's U, and Rᵀ is stored too, since that is MKL's faster way. A solve also prints where its seconds went. */
 #include "peer.h"
 #include <mkl.h>
 #include <mkl_rci.h>
@@ -12,18 +13,20 @@ enum { RESTART = 30, EXPECTED_CALLS = 1000 };
 
 static const struct matrix_descr general = {SPARSE_MATRIX_TYPE_GENERAL, SPARSE_FILL_MODE_FULL, SPARSE_DIAG_NON_UNIT};
 static const struct matrix_descr unit_lower = {SPARSE_MATRIX_TYPE_TRIANGULAR, SPARSE_FILL_MODE_LOWER, SPARSE_DIAG_UNIT};
+static const struct matrix_descr lower = {SPARSE_MATRIX_TYPE_TRIANGULAR, SPARSE_FILL_MODE_LOWER, SPARSE_DIAG_NON_UNIT};
 static const struct matrix_descr upper = {SPARSE_MATRIX_TYPE_TRIANGULAR, SPARSE_FILL_MODE_UPPER, SPARSE_DIAG_NON_UNIT};
 
 typedef struct {
     Csr csr;
     int *row_ptr1, *col_idx1;
-    int ilu0, ilut, maxfil;
+    int ilu0, ilut, symmetric, maxfil;
     double tau;
     /* The factor: of A's pattern, or of one of its own, with indices from 1. */
     double *lu;
     int *lu_rows, *lu_columns;
     double *between, *b, *y;
-    sparse_matrix_t a, factor;
+    /* `transposed` is Rᵀ where the factor is R. */
+    sparse_matrix_t a, factor, transposed;
 } System;
 
 static void check(sparse_status_t status, const char *what) {
@@ -64,20 +67,51 @@ static void factor(void *p) {
 static void drop_factor(void *p) {
     System *s = p;
     if (s->factor) mkl_sparse_destroy(s->factor);
-    s->factor = NULL;
+    if (s->transposed) mkl_sparse_destroy(s->transposed);
+    s->factor = s->transposed = NULL;
+}
+
+/* R in place of L and U, whose rows are sorted. */
+static void keep_upper(System *s) {
+    int kept = 0, first = 0;
+    for (int i = 0; i < s->csr.n; i++) {
+        int end = s->lu_rows[i + 1] - 1, k = first;
+        while (k < end && s->lu_columns[k] - 1 < i) k++;
+        if (k == end || !(s->lu[k] > 0)) fail("a pivot is not positive");
+        double scale = 1 / sqrt(s->lu[k]);
+        s->lu_rows[i] = kept + 1;
+        for (; k < end; k++, kept++) {
+            s->lu[kept] = scale * s->lu[k];
+            s->lu_columns[kept] = s->lu_columns[k];
+        }
+        first = end;
+    }
+    s->lu_rows[s->csr.n] = kept + 1;
+}
+
+static void make_ilut_handle(System *s) {
+    check(mkl_sparse_d_create_csr(&s->factor, SPARSE_INDEX_BASE_ONE, s->csr.n, s->csr.n, s->lu_rows, s->lu_rows + 1, s->lu_columns, s->lu),
+          "mkl_sparse_d_create_csr");
 }
 
 static void analyze(void *p) {
     System *s = p;
     if (s->ilut) {
-        check(mkl_sparse_d_create_csr(&s->factor, SPARSE_INDEX_BASE_ONE, s->csr.n, s->csr.n, s->lu_rows, s->lu_rows + 1, s->lu_columns,
-                                      s->lu),
-              "mkl_sparse_d_create_csr");
+        make_ilut_handle(s);
         check(mkl_sparse_order(s->factor), "mkl_sparse_order");
     } else {
         make_handle(&s->csr, s->lu, &s->factor);
     }
-    check(mkl_sparse_set_sv_hint(s->factor, SPARSE_OPERATION_NON_TRANSPOSE, unit_lower, EXPECTED_CALLS), "hint for L");
+    if (s->symmetric) {
+        mkl_sparse_destroy(s->factor);
+        keep_upper(s);
+        make_ilut_handle(s);
+        check(mkl_sparse_convert_csr(s->factor, SPARSE_OPERATION_TRANSPOSE, &s->transposed), "mkl_sparse_convert_csr");
+        check(mkl_sparse_set_sv_hint(s->transposed, SPARSE_OPERATION_NON_TRANSPOSE, lower, EXPECTED_CALLS), "hint for the transposed");
+        check(mkl_sparse_optimize(s->transposed), "mkl_sparse_optimize of the transposed");
+    } else {
+        check(mkl_sparse_set_sv_hint(s->factor, SPARSE_OPERATION_NON_TRANSPOSE, unit_lower, EXPECTED_CALLS), "hint for L");
+    }
     check(mkl_sparse_set_sv_hint(s->factor, SPARSE_OPERATION_NON_TRANSPOSE, upper, EXPECTED_CALLS), "hint for U");
     check(mkl_sparse_optimize(s->factor), "mkl_sparse_optimize of the factor");
 }
@@ -115,7 +149,8 @@ static void precondition(System *s, const double *r, double *z) {
         return;
     }
     double start = now();
-    mkl_sparse_d_trsv(SPARSE_OPERATION_NON_TRANSPOSE, 1.0, s->factor, unit_lower, r, s->between);
+    if (s->symmetric) mkl_sparse_d_trsv(SPARSE_OPERATION_NON_TRANSPOSE, 1.0, s->transposed, lower, r, s->between);
+    else mkl_sparse_d_trsv(SPARSE_OPERATION_NON_TRANSPOSE, 1.0, s->factor, unit_lower, r, s->between);
     mkl_sparse_d_trsv(SPARSE_OPERATION_NON_TRANSPOSE, 1.0, s->factor, upper, s->between, z);
     spent.preconditioner += now() - start;
 }
@@ -129,6 +164,10 @@ static int cg(System *s, const Task *task, double *x, const char **status) {
     while (k < task->max_iterations) {
         precondition(s, r, z);
         double next = cblas_ddot(n, r, 1, z, 1);
+        if (!(next > 0)) {
+            *status = "indefinite_preconditioner";
+            break;
+        }
         cblas_daxpby(n, 1.0, z, 1, k ? next / rz : 0.0, p, 1);
         rz = next;
         multiply(s, p, q);
@@ -217,6 +256,7 @@ int main(int argc, char **argv) {
     int n = s.csr.n, quota = 0;
     s.ilut = sscanf(task.preconditioner, "ilut(%d,%lf)", &quota, &s.tau) == 2;
     if (!s.ilu0 && !s.ilut && strcmp(task.preconditioner, "none")) fail("preconditioners: ilu0, ilut(P,TOL), none");
+    s.symmetric = s.ilut && !strcmp(task.method, "cg");
     s.maxfil = s.csr.nnz / n + quota;
     if (s.maxfil > n - 1) s.maxfil = n - 1;
     s.b = vector(n);
@@ -251,7 +291,7 @@ int main(int argc, char **argv) {
         k.dot = least_seconds(call_dot, NULL, &s);
         k.axpy = least_seconds(call_axpy, NULL, &s);
         if (s.ilu0 || s.ilut) k.factor = least_seconds(factor, NULL, &s);
-        if (s.ilu0 || s.ilut) k.analyze = least_seconds(analyze, drop_factor, &s);
+        if (s.ilu0 || (s.ilut && !s.symmetric)) k.analyze = least_seconds(analyze, drop_factor, &s);
         print_head("mkl", version, &task, threads);
         print_kernels(&k);
         return 0;

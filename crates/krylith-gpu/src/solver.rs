@@ -182,7 +182,12 @@ impl DeviceSolver {
 
     /// Analyzes and factors A, copies it to the device, and allocates what solving needs.
     pub fn prepare(&self, a: &Csr<f64>) -> Result<DevicePrepared, SolveError> {
-        let prepared = self.solver.prepare_on(self.space()?, LAYOUTS, a, a)?;
+        self.prepare_with(a, a)
+    }
+
+    /// The same with a preconditioner made from another matrix.
+    pub fn prepare_with(&self, a: &Csr<f64>, matrix: &Csr<f64>) -> Result<DevicePrepared, SolveError> {
+        let prepared = self.solver.prepare_on(self.space()?, LAYOUTS, a, matrix)?;
         Ok(DevicePrepared { prepared })
     }
 

@@ -4,10 +4,11 @@
 //! of factorization, copying to the device, analysis and solve. The matrices cannot be had: the gallery's stand-ins have their sizes and
 //! kinds, not their numbers, so iterations are shown beside the paper's and need not be theirs.
 //!
-//! Everybody solves with the same factor by the same definition. Krylith on threads has the storage that it chooses for that factor.
+//! Everybody solves with the same factor by the same definition; for definite matrices `ilut` is made [symmetric]. Krylith on threads has the storage that it chooses for that factor.
 
 mod paper;
 mod report;
+mod symmetric;
 
 use crate::Failure;
 use crate::compare::{Call, Contestant, outcome, raw};
@@ -17,7 +18,7 @@ use crate::rhs::Rhs;
 use clap::Args;
 use krylith::gallery::Problem;
 use krylith::solver::Precision;
-use krylith::{Csr, Method, Report, SolveError, Solver};
+use krylith::{Csr, Method, PrecondSpec, Report, SolveError, Solver};
 use krylith_gpu::{Device, KernelShape, OnDevice};
 use paper::{MATRICES, PRECONDITIONERS, PaperMatrix};
 use serde::{Deserialize, Serialize};
@@ -197,18 +198,40 @@ fn solve(
     place: &Place,
 ) -> Result<Result<Solved, String>, Failure> {
     let method = if case.paper.definite { Method::Cg } else { Method::BiCgStab };
-    let solver =
-        Solver::new().method(method).preconditioner(preconditioner.parse()?).precision(Precision::F64);
-    let solver = solver.threads(options.threads).rtol(RTOL).max_iterations(MAX_ITERATIONS).profile(true);
-    let reported = |solved: Result<krylith::solver::Solution, SolveError>| match solved {
-        Ok(solution) => Ok(Solved::of(&solution.report)),
+    if let Place::Mkl = place {
+        return mkl(options, case, &format!("{method}+{preconditioner}"));
+    }
+    let (mut spec, mut matrix, mut seconds) = (preconditioner.parse()?, None, 0.0);
+    if case.paper.definite
+        && let Some((p, tau)) = paper::ilut(preconditioner)
+    {
+        match symmetric::from_ilut(&case.a, p, tau)? {
+            Ok((found, taken)) => (spec, matrix, seconds) = (PrecondSpec::ssor(1.0), Some(found), taken),
+            Err(why) => return Ok(Err(why)),
+        }
+    }
+    let solver = Solver::new().method(method).preconditioner(spec).precision(Precision::F64).profile(true);
+    let solver = solver.threads(options.threads).rtol(RTOL).max_iterations(MAX_ITERATIONS);
+    Ok(match solve_with(solver, case, matrix.as_ref().unwrap_or(&case.a), place) {
+        Ok(report) => {
+            let solved = Solved::of(&report);
+            Ok(Solved { factor: solved.factor + seconds, ..solved })
+        }
         Err(error) => Err(error.to_string()),
-    };
-    Ok(match place {
-        Place::Threads => reported(solver.solve(&case.a, &case.b)),
-        Place::Device(device) => reported(solver.on(device).solve(&case.a, &case.b)),
-        Place::Mkl => mkl(options, case, &format!("{method}+{preconditioner}"))?,
     })
+}
+
+fn solve_with(
+    solver: Solver,
+    case: &Case<'_>,
+    matrix: &Csr<f64>,
+    place: &Place,
+) -> Result<Report, SolveError> {
+    let (a, b, mut x) = (&case.a, &case.b, vec![0.0; case.a.nrows()]);
+    match place {
+        Place::Device(device) => solver.on(device).prepare_with(a, matrix)?.solve(a, b, &mut x),
+        _ => solver.prepare_with(a, matrix)?.solve(a, b, &mut x),
+    }
 }
 
 /// One solve by MKL, in a process of its own.

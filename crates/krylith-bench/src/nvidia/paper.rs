@@ -4,6 +4,12 @@
 /// The preconditioners of Tables 2 to 5, as Krylith names them.
 pub const PRECONDITIONERS: [&str; 4] = ["ilu0", "ilut(5,0.001)", "ilut(10,0.00001)", "ilut(20,0.0000001)"];
 
+/// P and TOL of `ilut(P,TOL)`.
+pub fn ilut(preconditioner: &str) -> Option<(usize, f64)> {
+    let (p, tau) = preconditioner.strip_prefix("ilut(")?.strip_suffix(')')?.split_once(',')?;
+    Some((p.parse().ok()?, tau.parse().ok()?))
+}
+
 /// One of the twelve matrices.
 pub struct PaperMatrix {
     /// As the collection calls it.
@@ -73,5 +79,6 @@ mod tests {
     #[test]
     fn preconditioners_are_known() {
         assert!(PRECONDITIONERS.iter().all(|name| name.parse::<PrecondSpec>().is_ok()));
+        assert_eq!(PRECONDITIONERS.map(ilut), [None, Some((5, 1e-3)), Some((10, 1e-5)), Some((20, 1e-7))]);
     }
 }
