@@ -24,6 +24,7 @@ Examples:
   krylith info jump.mtx.zst --json -         the same facts for a program
   krylith spy jump.mtx.zst -o jump.png       a picture of its entries
   krylith convert jump.mtx.zst jump.npz      for SciPy
+  krylith train A.mtx -o factor.mtx          train a preconditioner for many solves with A
 
 Exit status: 0 done (solve: converged), 2 wrong usage or input, an output that cannot be written, or a solve
 that failed with an error, 3 not converged (the answer is still written),
@@ -53,6 +54,8 @@ pub enum Command {
     Convert(Convert),
     /// Draw where the entries of a matrix are, as SVG or PNG
     Spy(Spy),
+    /// Train a preconditioner for many solves with one matrix, symmetric and positive definite, and save it
+    Train(Train),
     /// List the GPUs and other devices of this machine, and what is missing
     Devices(Devices),
 }
@@ -133,6 +136,10 @@ pub struct Solve {
     /// What to do after a bad pivot. on: shift the diagonal, and if no shift works use the diagonal alone; off: stop with an error
     #[arg(long, default_value = "on", help_heading = DETAILS)]
     pub recovery: Switch,
+
+    /// Make the preconditioner from this matrix instead of A, such as one that `krylith train` has written
+    #[arg(long, value_name = "FILE", conflicts_with = "explain", help_heading = DETAILS)]
+    pub precond_matrix: Option<PathBuf>,
 
     /// Enlarge the diagonal by this multiple of its size before it is factored
     #[arg(long, value_name = "S", default_value_t = 0.0, help_heading = DETAILS)]
@@ -342,6 +349,24 @@ pub struct Convert {
 
     /// File to write; its ending decides the format: .mtx, .mtx.gz, .mtx.xz, .mtx.zst, .npz, .petsc
     pub output: PathBuf,
+}
+
+#[derive(Args)]
+pub struct Train {
+    #[command(flatten)]
+    pub input: Input,
+
+    /// Where to write the trained factor, as a matrix of the pattern of A: .mtx, .mtx.gz, .mtx.xz, .mtx.zst, .npz, .petsc
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+
+    /// Rounds of training at most, each after a solve with a random right-hand side
+    #[arg(long, value_name = "N", default_value = "10")]
+    pub rounds: NonZeroUsize,
+
+    /// The tolerance of the solves that the factor is for
+    #[arg(long, default_value = "1e-8", value_parser = tolerance, allow_negative_numbers = true)]
+    pub rtol: f64,
 }
 
 /// Where a solve runs.

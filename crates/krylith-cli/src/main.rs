@@ -22,6 +22,7 @@ mod solve;
 mod solve_report;
 mod spy;
 mod trade;
+mod train;
 
 use args::{Arguments, Command};
 use clap::Parser;
@@ -71,6 +72,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Gen(options) => generate::run(options)?,
         Command::Convert(options) => convert::run(options)?,
         Command::Spy(options) => spy::run(options)?,
+        Command::Train(options) => train::run(options, arguments.threads)?,
         Command::Devices(options) => devices::run(options)?,
     }
     Ok(ExitCode::SUCCESS)

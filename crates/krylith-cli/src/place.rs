@@ -67,13 +67,12 @@ impl Place {
         }
     }
 
-    pub fn prepare(&self, solver: Solver, a: &Csr<f64>) -> Result<Ready, SolveError> {
-        match self {
-            Place::Threads(_) => solver.prepare(a).map(|prepared| Ready::Threads(Box::new(prepared))),
-            Place::Device(device) => {
-                solver.on(device).prepare(a).map(|prepared| Ready::Device(Box::new(prepared)))
-            }
-        }
+    /// Sets up a system whose preconditioner is made from `source`, which may be A.
+    pub fn prepare(&self, solver: Solver, a: &Csr<f64>, source: &Csr<f64>) -> Result<Ready, SolveError> {
+        Ok(match self {
+            Place::Threads(_) => Ready::Threads(Box::new(solver.prepare_with(a, source)?)),
+            Place::Device(device) => Ready::Device(Box::new(solver.on(device).prepare_with(a, source)?)),
+        })
     }
 }
 

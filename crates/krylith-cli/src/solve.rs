@@ -57,10 +57,14 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
         explain::explain(options, &place, solver, &loaded)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let source = match &options.precond_matrix {
+        Some(path) => Some(io::read_matrix_with(path, &options.input.read_options())?),
+        None => None,
+    };
     let rhs = RightHandSide::new(options, &loaded.matrix)?;
     let read = started.elapsed().as_secs_f64();
     let preparing = spinner("analyzing and factoring");
-    let prepared = place.prepare(solver, &loaded.matrix);
+    let prepared = place.prepare(solver, &loaded.matrix, source.as_ref().unwrap_or(&loaded.matrix));
     drop(preparing);
     let mut x = vec![0.0; loaded.matrix.ncols()];
     let report = match prepared {
@@ -118,6 +122,7 @@ fn check_outputs(options: &Solve) -> Result<(), Failure> {
     let mut inputs = options.input.file();
     inputs.extend(options.b.as_deref().filter(|b| !is_standard(b)));
     inputs.extend(options.plan.as_deref());
+    inputs.extend(options.precond_matrix.as_deref());
     outputs::check(&Vec::from_iter([x, plot, json].into_iter().flatten()), &inputs)
 }
 
@@ -289,6 +294,7 @@ impl Done<'_> {
             "symmetric": a.symmetry().symmetric,
             "asymmetry": a.asymmetry(),
         });
+        value["preconditioner_matrix"] = json!(self.options.precond_matrix);
         value["rhs"] = json!(rhs::name(self.options));
         value["warnings"] = json!(self.warnings(report));
         value["wavefronts"] =

@@ -1,9 +1,10 @@
 //! Trained factors: the same bits on any number of threads, never worse than what was there, usable on every definite matrix.
 
 use krylith::gallery::{Problem, random_vector};
-use krylith::learn::{Learned, Learning, Samples, Start, Training, train};
+use krylith::learn::{Learned, Learning, Samples, Start, Training, train, train_by_solving, train_lu};
 use krylith::solver::Layout;
 use krylith::space::Threads;
+use krylith::transform::Ordering;
 use krylith::{Csr, Method, Pattern, PrecondSpec, Report, Solver};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -127,7 +128,17 @@ fn sequence(
     solves: usize,
     change: impl Fn(usize, &mut Csr<f64>),
 ) -> (Vec<usize>, Vec<f64>) {
-    let mut learned = Learned::new(solver, a, Learning::default()).unwrap();
+    sequence_with(Learning::default(), a, solver, solves, change)
+}
+
+fn sequence_with(
+    learning: Learning,
+    a: &mut Csr<f64>,
+    solver: &Solver,
+    solves: usize,
+    change: impl Fn(usize, &mut Csr<f64>),
+) -> (Vec<usize>, Vec<f64>) {
+    let mut learned = Learned::new(solver, a, learning).unwrap();
     let n = a.nrows();
     let numbers = random_vector(n + solves);
     let mut iterations = Vec::new();
@@ -141,6 +152,7 @@ fn sequence(
         change(k, a);
         learned.refactor(a).unwrap();
     }
+    learned.finish().unwrap();
     let report = learned.report();
     assert_eq!((report.solves, learned.factor().is_some()), (solves, report.break_even.is_some()));
     assert!(report.accepted <= report.rounds && report.rounds < solves);
@@ -204,4 +216,129 @@ fn what_cannot_be_improved_is_kept() {
     }
     assert!(counts.len() <= 31 && counts.iter().all(|&count| count <= counts[0]), "{counts:?}");
     println!("{}", learned.report());
+}
+
+/// Training on a thread of its own changes nothing but where the time goes.
+#[test]
+fn training_beside_has_the_same_bits() {
+    let solver = Solver::new().preconditioner(PrecondSpec::ic(0)).threads(2);
+    let of = |beside| {
+        let mut learning = Learning::default();
+        learning.beside = beside;
+        let keep = |_: usize, _: &mut Csr<f64>| ();
+        sequence_with(learning, &mut problem("fem2d:40"), &solver, 6, keep)
+    };
+    assert_eq!(of(true), of(false));
+}
+
+#[test]
+fn training_takes_no_more_than_its_share() {
+    let solver = Solver::new().preconditioner(PrecondSpec::ic(0)).threads(1);
+    let a = problem("poisson2d:48");
+    let rounds = |share: f64| {
+        let mut learning = Learning::default();
+        learning.share = share;
+        let mut learned = Learned::new(&solver, &a, learning).unwrap();
+        let (b, mut x) = (random_vector(a.nrows()), vec![0.0; a.nrows()]);
+        for _ in 0..8 {
+            x.fill(0.0);
+            learned.solve(&a, &b, &mut x).unwrap().require_converged().unwrap();
+        }
+        learned.report().rounds
+    };
+    let (none, some, all) = (rounds(0.0), rounds(1.0), rounds(f64::INFINITY));
+    assert_eq!((none, all), (0, 7));
+    assert!(0 < some && some < all, "{some}");
+}
+
+/// By name: trained in the set-up, on any number of threads alike, and carried over to other values.
+#[test]
+fn a_factor_is_learned_by_name() {
+    let mut a = problem("fem2d:40");
+    let b = random_vector(a.nrows());
+    let solver = |kind| Solver::new().method(Method::Cg).preconditioner(kind);
+    let plain = solver(PrecondSpec::ic(0)).solve(&a, &b).unwrap().report.iterations;
+    let of = |threads| {
+        let mut prepared = solver(PrecondSpec::learned(6)).threads(threads).prepare(&a).unwrap();
+        let mut x = vec![0.0; a.nrows()];
+        let report = prepared.solve(&a, &b, &mut x).unwrap();
+        report.require_converged().unwrap();
+        assert!(10 * report.iterations < 8 * plain, "{} {plain}", report.iterations);
+        assert_eq!(report.preconditioner.to_string(), "learned(6)");
+        (prepared.refactor(&a).is_ok(), report.iterations, x)
+    };
+    assert_eq!(of(1), of(3));
+    let mut prepared = solver(PrecondSpec::learned(6)).prepare(&a).unwrap();
+    let before = prepared.solve(&a, &b, &mut vec![0.0; b.len()]).unwrap().iterations;
+    for i in 0..a.nrows() {
+        for place in a.pattern().row_range(i) {
+            let j = a.pattern().col_idx()[place] as usize;
+            a.values_mut()[place] *= 2.0f64.powi((i % 3) as i32 + (j % 3) as i32);
+        }
+    }
+    prepared.refactor(&a).unwrap();
+    let scaled: Vec<f64> = b.iter().enumerate().map(|(i, b)| b * 2.0f64.powi((i % 3) as i32)).collect();
+    let report = prepared.solve(&a, &scaled, &mut vec![0.0; b.len()]).unwrap();
+    report.require_converged().unwrap();
+    assert!(report.iterations.abs_diff(before) <= 4, "{} {before}", report.iterations);
+}
+
+/// In another order the factor is trained for that order.
+#[test]
+fn a_factor_is_learned_in_the_order_of_the_rows() {
+    let a = problem("thermal:32");
+    let b = random_vector(a.nrows());
+    let iterations = |kind| {
+        let solver = Solver::new().method(Method::Cg).preconditioner(kind).reorder(Ordering::Rcm);
+        let report = solver.solve(&a, &b).unwrap().report;
+        report.require_converged().unwrap();
+        report.iterations
+    };
+    let (learned, plain) = (iterations(PrecondSpec::learned(6)), iterations(PrecondSpec::ic(0)));
+    assert!(10 * learned < 8 * plain, "{learned} {plain}");
+}
+
+/// A matrix that cannot be trained on is solved all the same.
+#[test]
+fn what_cannot_be_trained_falls_back() {
+    let mut a = problem("poisson2d:20");
+    let place = a.pattern().find(7, 7).unwrap();
+    a.values_mut()[place] = -4.0;
+    let solver = Solver::new().method(Method::Minres).preconditioner(PrecondSpec::learned(3));
+    let report = solver.solve(&a, &random_vector(400)).unwrap().report;
+    report.require_converged().unwrap();
+    assert_eq!(report.recovery[0].row, Some(7), "{:?}", report.recovery);
+    let refused = solver.recover(false).solve(&a, &random_vector(400));
+    assert!(refused.is_err());
+}
+
+/// Where IC(0) needs a shift, a training begins with what is better, and never ends with more iterations than Jacobi.
+#[test]
+fn a_factor_is_never_worse_than_jacobi() {
+    for name in ["shell:16", "jump3d:10", "poisson2d:2000x2"] {
+        let a = problem(name);
+        let (p, report) = train_by_solving(&Solver::new().threads(2).rtol(1e-7), &a, 4, |_| ()).unwrap();
+        let jacobi = solve(&a, PrecondSpec::jacobi(), &a).iterations;
+        let trained = solve(&a, PrecondSpec::ssor(1.0), &p).iterations;
+        assert!(trained <= jacobi && report.rounds <= 4, "{name}: {trained} {jacobi}");
+    }
+}
+
+/// GMRES needs fewer iterations with trained L and U than without, and L Lᵀ serves too.
+#[test]
+fn factors_of_unsymmetric_matrices_are_trained() {
+    let a = problem("convection3d:12");
+    let (space, n) = (Threads::new(2), a.nrows());
+    let gmres = |kind: PrecondSpec, source: &Csr<f64>| {
+        let solver = Solver::new().method(Method::Gmres(100)).preconditioner(kind).rtol(1e-7);
+        let report = solver.prepare_with(&a, source).unwrap();
+        let report = report.solve(&a, &random_vector(n), &mut vec![0.0; n]).unwrap();
+        report.require_converged().unwrap();
+        report.iterations
+    };
+    let plain = gmres(PrecondSpec::jacobi(), &a);
+    let lu = train_lu::<f32>(&space, &a, &Training::paper_lu(n), go_on).unwrap();
+    let ll = train::<f32>(&space, &a, a.pattern(), &Training::paper(n), go_on).unwrap();
+    let found = [lu.matrix(), ll.matrix()].map(|p| gmres(PrecondSpec::ssor(1.0), &p));
+    assert!(found.iter().all(|&count| count < plain), "{found:?} {plain}");
 }

@@ -221,8 +221,12 @@ fn another_pattern_is_refused() {
     let n = a.nrows();
     let shift = Permutation::new((0..n as u32).map(|i| (i + 1) % n as u32).collect()).unwrap();
     let other = a.view().permute_symmetric(&shift).unwrap();
-    for (ordering, name) in [(Ordering::Natural, "ic0"), (Ordering::Rcm, "ic0"), (Ordering::Rcm, "ict(0.01)")]
-    {
+    for (ordering, name) in [
+        (Ordering::Natural, "ic0"),
+        (Ordering::Natural, "learned(1)"),
+        (Ordering::Rcm, "ic0"),
+        (Ordering::Rcm, "ict(0.01)"),
+    ] {
         let mut prepared = solver(name, Method::Cg).threads(1).reorder(ordering).prepare(&a).unwrap();
         assert_eq!(prepared.refactor(&other), Err(krylith::SetupError::PatternChanged), "{ordering} {name}");
     }

@@ -1,7 +1,11 @@
 //! Preconditioners that learn: the paper's trained factors, and learning while solving.
 
+mod gmres;
 mod online;
 mod paper;
+mod safe;
+mod sequence;
+mod storages;
 
 use crate::Failure;
 use crate::catalogue;
@@ -53,15 +57,27 @@ pub struct Options {
 enum Study {
     /// Iterations of CG with none, IC(0), scaled, shifted and trained factors, as in the paper's Figures 4 to 8
     Paper,
+    /// Iterations of GMRES with none, three kinds of ILU(0) and trained factors, as in the paper's Section 7
+    Gmres,
     /// Iterations of a sequence of solves that learns
     Online,
+    /// Whether `learned` ever needs more iterations than Jacobi
+    Safe,
+    /// Seconds of a long sequence that learns, and of the best fixed factor
+    Sequence,
+    /// Milliseconds of an iteration in every storage
+    Storages,
 }
 
 /// Runs a study.
 pub fn run(options: &Options) -> Result<(), Failure> {
     match options.study {
         Study::Paper => paper::run(options),
+        Study::Gmres => gmres::run(options),
         Study::Online => online::run(options),
+        Study::Safe => safe::run(options),
+        Study::Sequence => sequence::run(options),
+        Study::Storages => storages::run(options),
     }
 }
 
@@ -74,14 +90,14 @@ fn matrix(catalogue: Option<&Path>, name: &str) -> Result<Csr<f64>, Failure> {
     }
 }
 
-/// The problems that were named, or the definite matrices of the catalogue with so many rows.
-fn names(options: &Options, least: usize) -> Result<Vec<String>, Failure> {
+/// The problems that were named, or the matrices of a folder of the catalogue with so many rows.
+fn names(options: &Options, folder: &str, least: usize) -> Result<Vec<String>, Failure> {
     let Some(catalogue) = options.catalogue.as_deref().filter(|_| options.problems.is_empty()) else {
         return Ok(options.problems.clone());
     };
     let entries = catalogue::parse(&std::fs::read_to_string(catalogue.join("CATALOGUE.tsv"))?)?;
     let least = options.least.unwrap_or(least) as u64;
     let most = options.most_entries.unwrap_or(usize::MAX) as u64;
-    let wanted = entries.iter().filter(|e| e.file.starts_with("spd/") && e.n >= least && e.nnz <= most);
+    let wanted = entries.iter().filter(|e| e.file.starts_with(folder) && e.n >= least && e.nnz <= most);
     Ok(wanted.map(|e| e.file.trim_end_matches(".mtx.xz").to_string()).collect())
 }

@@ -36,7 +36,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let head = Head::of_run(1, &[])?;
     let folder = folder::of_results(options.output.as_deref(), &head, "learn-online")?;
     let mut record = Record { head, rows: Vec::new() };
-    let mut names = names(options, 2000)?;
+    let mut names = names(options, "spd/", 2000)?;
     if names.is_empty() {
         names.extend(["poisson2d:200", "poisson2d:1000", "fem2d:316"].map(String::from));
     }

@@ -50,7 +50,7 @@ pub struct Options {
     /// The folder that `just bench-setup` fills
     #[arg(long, default_value = "target/peers")]
     peers: PathBuf,
-    /// Where the results go; otherwise a folder of today in benchmarks/runs
+    /// Where the results go; otherwise a folder of today in benchmarks/runs. What a run that was ended has left there is kept
     #[arg(long)]
     output: Option<PathBuf>,
 }
@@ -130,7 +130,7 @@ struct Case<'a> {
 pub fn run(options: &Options) -> Result<(), Failure> {
     let head = Head::of_run(options.rounds, &[options.threads])?;
     let folder = folder::of_results(options.output.as_deref(), &head, "nvidia")?;
-    let mut record = Record { head, rows: Vec::new() };
+    let mut record = Record { head, rows: earlier(&folder)? };
     let mut places = vec![("threads".to_string(), Place::Threads)];
     let found = contestants(&[KernelShape::Cpu], false, true)?;
     places.extend(found.into_iter().map(|c| (c.name, Place::Device(c.device))));
@@ -145,12 +145,24 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         raw::write(&file, &a)?;
         let case = Case { paper, problem, a, b, file };
         for preconditioner in PRECONDITIONERS.into_iter().filter(|p| chosen(&options.preconditioners, p)) {
+            let done = |row: &Row| row.problem == case.problem && row.preconditioner == preconditioner;
+            if record.rows.iter().any(done) {
+                continue;
+            }
             record.rows.extend(measure(options, &case, preconditioner, &places)?);
             folder::write(&folder, "nvidia", &record, &report::markdown(&record))?;
         }
     }
     println!("{}\nwritten to {}", report::markdown(&record), folder.display());
     Ok(())
+}
+
+/// The rows of a run into this folder that was ended.
+fn earlier(folder: &Path) -> Result<Vec<Row>, Failure> {
+    match std::fs::read_to_string(folder.join("nvidia.json")) {
+        Ok(text) => Ok(serde_json::from_str::<Record>(&text)?.rows),
+        Err(_) => Ok(Vec::new()),
+    }
 }
 
 /// All places in turns.

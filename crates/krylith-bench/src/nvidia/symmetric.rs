@@ -18,7 +18,7 @@ pub fn from_ilut(a: &Csr<f64>, p: usize, tau: f64) -> Result<Result<(Csr<f64>, f
         Err(error) => return Ok(Err(error.to_string())),
     };
     let seconds = started.elapsed().as_secs_f64();
-    if let Some(row) = triangles.inverse.iter().position(|&d| !(d > 0.0)) {
+    if let Some(row) = triangles.inverse.iter().position(|&d| d <= 0.0 || d.is_nan()) {
         let error = SetupError::BadPivot { row, value: 1.0 / triangles.inverse[row] };
         return Ok(Err(error.to_string()));
     }

@@ -302,6 +302,7 @@ fn preconditioner(name: &str, large: bool, rng: &mut Rng) -> Result<PrecondSpec,
                 &["0", "0.5", "0.95", "1"]
             }),
         )
+        .replace("ROUNDS", rng.pick(&["0", "1", "3"]))
         .replace("STEPS", rng.pick(&["1", "3", "7"]))
         .replace("ENTRIES", rng.pick(&["1", "2", "5"]))
         .replace("TAU", rng.pick(&["0", "0.01", "1"]))

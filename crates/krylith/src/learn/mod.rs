@@ -15,13 +15,19 @@
 //!
 //! Reference: Booth, Sun & Garnett 2024, Neural acceleration of incomplete factorization preconditioning, doi:10.1007/s00521-024-10392-x.
 
+mod by_solving;
 mod kernels;
+mod lu;
 mod model;
 mod online;
 mod optimizer;
 mod pairs;
+mod rounds;
 mod train;
 
+pub(crate) use by_solving::TrainedMatrix;
+pub use by_solving::train_by_solving;
+pub use lu::{TrainedLu, train_lu};
 pub use model::Trained;
 pub use online::{Learned, Learning, LearningReport};
 pub use optimizer::Optimizer;

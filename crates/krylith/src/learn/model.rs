@@ -9,15 +9,36 @@
 
 use super::kernels::{Lanes, dot, fill, times, update};
 use super::optimizer::Optimizer;
-use crate::error::SetupError;
+use crate::error::{BackendError, SetupError};
 use crate::matrix::{Csr, Pattern};
 use crate::precond::{require_diagonal, require_symmetric};
 use crate::scalar::Real;
 use crate::space::Threads;
 use std::sync::Arc;
 
-/// The least size of a diagonal entry of L, in its units: M is definite as long as there is none that is zero.
+/// The least size of a diagonal entry of a factor, in its units: M is regular, or definite, as long as there is none that is zero.
 const LEAST_DIAGONAL: f64 = 1e-4;
+
+/// A diagonal entry that can be divided by.
+pub(super) fn bounded(l: f64) -> f64 {
+    if l.abs() < LEAST_DIAGONAL || l.is_nan() { LEAST_DIAGONAL } else { l }
+}
+
+/// `Err(BadPivot)` with the first diagonal entry that is not positive.
+pub(super) fn require_positive(diagonal: &[f64]) -> Result<(), SetupError> {
+    match diagonal.iter().enumerate().find(|&(_, &d)| !(d > 0.0 && d.is_finite())) {
+        Some((row, &value)) => Err(SetupError::BadPivot { row, value }),
+        None => Ok(()),
+    }
+}
+
+/// Places of entries are 32-bit numbers.
+pub(super) fn require_countable(entries: usize) -> Result<(), SetupError> {
+    match u32::try_from(entries) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(BackendError::Unsupported { what: "training more than 2³² entries" }.into()),
+    }
+}
 
 /// A factor L Lᵀ of A scaled to a unit diagonal, trained or about to be.
 #[derive(Debug, Clone)]
@@ -42,14 +63,14 @@ pub struct Trained<T = f64> {
 
 /// A triangle by rows.
 #[derive(Debug, Clone)]
-struct Half<T> {
-    row_ptr: Vec<usize>,
-    columns: Vec<u32>,
-    values: Vec<T>,
+pub(super) struct Half<T> {
+    pub(super) row_ptr: Vec<usize>,
+    pub(super) columns: Vec<u32>,
+    pub(super) values: Vec<T>,
 }
 
 impl<T: Real> Half<T> {
-    fn row(&self, i: usize) -> (&[u32], &[T]) {
+    pub(super) fn row(&self, i: usize) -> (&[u32], &[T]) {
         let range = self.row_ptr[i]..self.row_ptr[i + 1];
         (&self.columns[range.clone()], &self.values[range])
     }
@@ -58,9 +79,9 @@ impl<T: Real> Half<T> {
 /// Vectors that a step writes.
 #[derive(Debug)]
 pub(super) struct StepVectors<T, const B: usize> {
-    z: Vec<Lanes<T, B>>,
-    e: Vec<Lanes<T, B>>,
-    w: Vec<Lanes<T, B>>,
+    pub(super) z: Vec<Lanes<T, B>>,
+    pub(super) e: Vec<Lanes<T, B>>,
+    pub(super) w: Vec<Lanes<T, B>>,
 }
 
 impl<T: Real, const B: usize> StepVectors<T, B> {
@@ -76,19 +97,10 @@ impl<T: Real> Trained<T> {
         pattern.require_square()?;
         require_diagonal(pattern)?;
         require_symmetric(pattern)?;
-        if let Some((row, &value)) = diagonal.iter().enumerate().find(|&(_, &d)| !(d > 0.0 && d.is_finite()))
-        {
-            return Err(SetupError::BadPivot { row, value });
-        }
+        require_positive(diagonal)?;
+        require_countable(pattern.nnz())?;
         let (lower, upper) = (half(pattern, true), half(pattern, false));
-        let mut next: Vec<usize> = upper.row_ptr.clone();
-        let mut places = vec![0u32; upper.columns.len()];
-        // Rows of L in order are the columns of Lᵀ in order.
-        for (place, &column) in lower.columns.iter().enumerate() {
-            let at = &mut next[column as usize];
-            places[*at] = place as u32;
-            *at += 1;
-        }
+        let places = transposed_places(&lower, &upper);
         let entries = lower.columns.len();
         let scale = diagonal.iter().map(|d| d.sqrt()).collect();
         let moments = [vec![T::ZERO; entries], vec![T::ZERO; entries]];
@@ -132,10 +144,7 @@ impl<T: Real> Trained<T> {
 
     /// For an A with another diagonal: the same L in its units.
     pub(super) fn rescale(&mut self, diagonal: &[f64]) -> Result<(), SetupError> {
-        if let Some((row, &value)) = diagonal.iter().enumerate().find(|&(_, &d)| !(d > 0.0 && d.is_finite()))
-        {
-            return Err(SetupError::BadPivot { row, value });
-        }
+        require_positive(diagonal)?;
         let known = self.diagonal.iter_mut().zip(diagonal);
         for (scale, (old, &new)) in self.scale.iter_mut().zip(known) {
             *scale *= (new / std::mem::replace(old, new)).sqrt();
@@ -199,8 +208,7 @@ impl<T: Real> Trained<T> {
 
     /// The matrix P whose symmetric Gauss–Seidel (`ssor`) is this factor, for A as given: see the head of [the module](super).
     pub fn matrix(&self) -> Csr<f64> {
-        let least = |l: f64| if l.abs() < LEAST_DIAGONAL || l.is_nan() { LEAST_DIAGONAL } else { l };
-        let last = |i: usize| least(self.lower.values[self.lower.row_ptr[i + 1] - 1].to_f64());
+        let last = |i: usize| bounded(self.lower.values[self.lower.row_ptr[i + 1] - 1].to_f64());
         let diagonal: Vec<f64> = (0..self.nrows()).map(last).collect();
         let mut values = vec![0.0; self.pattern.nnz()];
         for i in 0..self.nrows() {
@@ -225,8 +233,21 @@ impl<T: Real> Trained<T> {
     }
 }
 
-/// A triangle of a symmetric pattern with the diagonal, its values those of the identity.
-fn half<T: Real>(pattern: &Pattern, below: bool) -> Half<T> {
+/// The place in a triangle of every entry of its transposed.
+pub(super) fn transposed_places<T>(lower: &Half<T>, transposed: &Half<T>) -> Vec<u32> {
+    let mut next = transposed.row_ptr.clone();
+    let mut places = vec![0; transposed.columns.len()];
+    // Rows of one in order are the columns of the other in order.
+    for (place, &column) in lower.columns.iter().enumerate() {
+        let at = &mut next[column as usize];
+        places[*at] = place as u32;
+        *at += 1;
+    }
+    places
+}
+
+/// A triangle of a pattern with the diagonal, its values those of the identity.
+pub(super) fn half<T: Real>(pattern: &Pattern, below: bool) -> Half<T> {
     let mut row_ptr = vec![0];
     let (mut columns, mut values) = (Vec::new(), Vec::new());
     for i in 0..pattern.nrows() {

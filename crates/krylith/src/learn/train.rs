@@ -7,7 +7,7 @@
 use super::kernels::{Lanes, fill, times};
 use super::model::{StepVectors, Trained};
 use super::optimizer::Optimizer;
-use crate::error::{BackendError, SetupError};
+use crate::error::SetupError;
 use crate::gallery::normal;
 use crate::matrix::{Csr, Pattern};
 use crate::operator::Recipe;
@@ -81,6 +81,12 @@ impl Training {
         let optimizer = Optimizer::AdaGrad { alpha: (n as f64).powf(1.5) / 20_000.0, initial: INITIAL };
         Training { samples: Samples::Normalised, optimizer, ..Self::paper(n) }
     }
+
+    /// The paper's training of L and U for `n` rows ([`train_lu`](super::train_lu)): 100 √n Gaussian samples, AdaGrad with α = 0.001.
+    pub fn paper_lu(n: usize) -> Self {
+        let optimizer = Optimizer::AdaGrad { alpha: 1e-3, initial: INITIAL };
+        Training { steps: 100 * root(n), optimizer, ..Self::paper(n) }
+    }
 }
 
 fn root(n: usize) -> usize {
@@ -108,7 +114,7 @@ pub fn train<T: Real>(
     training: &Training,
     mut observe: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Trained<T>, SetupError> {
-    let mut model = start(space, a, pattern, training.start)?;
+    let (mut model, _) = start(space, a, pattern, training.start)?;
     model.forget(&training.optimizer);
     let a = scaled::<T>(a, model.scale());
     let n = a.nrows();
@@ -125,35 +131,37 @@ pub fn train<T: Real>(
     Ok(model)
 }
 
-/// The factor before its first step.
+/// The factor before its first step, and the shift of the diagonal that it needed; infinite where no shift was enough.
 pub(super) fn start<T: Real>(
     space: &Threads<f64>,
     a: &Csr<f64>,
     pattern: &Arc<Pattern>,
     start: Start,
-) -> Result<Trained<T>, SetupError> {
+) -> Result<(Trained<T>, f64), SetupError> {
     let mut model = Trained::identity(pattern, &a.diagonal()?)?;
-    if model.nnz() > u32::MAX as usize {
-        return Err(BackendError::Unsupported { what: "training more than 2³² entries" }.into());
+    if start == Start::Identity {
+        return Ok((model, 0.0));
     }
-    if start == Start::Incomplete
-        && let Some(p) = incomplete(space, a, pattern)?
-    {
-        model.begin_with(&p);
-    }
-    Ok(model)
+    let shift = match incomplete(space, a, pattern)? {
+        Some((p, shift)) => {
+            model.begin_with(&p);
+            shift
+        }
+        None => f64::INFINITY,
+    };
+    Ok((model, shift))
 }
 
-/// The incomplete Cholesky factor on the pattern as a matrix P; `None` if no shift gives one.
+/// The incomplete Cholesky factor on the pattern as a matrix P, and its shift; `None` if no shift gives one.
 fn incomplete(
     space: &Threads<f64>,
     a: &Csr<f64>,
     pattern: &Arc<Pattern>,
-) -> Result<Option<Csr<f64>>, SetupError> {
+) -> Result<Option<(Csr<f64>, f64)>, SetupError> {
     let a = on_pattern(a, pattern);
     let mut factor = Incomplete::ic(0).analyze(space, &a)?.allocate::<f64, f64>();
     let options = (true, PrecondSpec::ic(0));
-    match SetupRecorder::default().factor_with(space, options, &a, &mut factor) {
+    let shift = match SetupRecorder::default().factor_with(space, options, &a, &mut factor) {
         Err(SetupError::BadPivot { .. }) => return Ok(None),
         other => other?,
     };
@@ -173,7 +181,7 @@ fn incomplete(
             upper[j as usize] += 1;
         }
     }
-    Ok(Some(p))
+    Ok(Some((p, shift)))
 }
 
 fn diagonal_places(pattern: &Pattern) -> Vec<usize> {
@@ -201,7 +209,7 @@ pub(super) fn scaled<T: Real>(a: &Csr<f64>, scale: &[f64]) -> Csr<T> {
 }
 
 /// Sample `k`.
-fn sample<T: Real>(space: &Threads<f64>, training: &Training, k: usize, x: &mut [Lanes<T, 1>]) {
+pub(super) fn sample<T: Real>(space: &Threads<f64>, training: &Training, k: usize, x: &mut [Lanes<T, 1>]) {
     let n = x.len() as u64;
     fill(space, x, |i| [T::from_f64(normal(training.seed, k as u64 * n + i as u64))]);
     if training.samples == Samples::Normalised {

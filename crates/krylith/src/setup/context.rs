@@ -138,6 +138,11 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
         (!same).then_some(a)
     }
 
+    /// Whether the preconditioner is made from A itself.
+    pub(crate) fn is_from_a(&self) -> bool {
+        self.a.is_none_or(|a| std::ptr::eq(a, self.source) || a == self.source)
+    }
+
     /// How an incomplete factor with levels of fill is made, if that is what the name means.
     pub(crate) fn recipe(&self, kind: PrecondSpec) -> Option<Incomplete> {
         kind.incomplete().map(|recipe| self.limited(recipe))

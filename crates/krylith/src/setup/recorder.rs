@@ -2,10 +2,12 @@
 
 use super::recover::find_shift;
 use crate::error::{BackendError, SetupError};
+use crate::learn::TrainedMatrix;
 use crate::operator::Preconditioner;
 use crate::precond::PrecondSpec;
 use crate::report::{Recovery, Seconds};
 use crate::space::Space;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// The seconds of each phase of a set-up, and what was recovered from.
@@ -15,6 +17,8 @@ pub struct SetupRecorder {
     pub(crate) recovery: Vec<Recovery>,
     /// The shift that factors begin with, where they can be shifted.
     pub(crate) shift: f64,
+    /// A factor that was trained, to be made use of.
+    pub(crate) trained: Option<Arc<TrainedMatrix>>,
     /// The row of A at each place, if what is factored now is permuted.
     pub(crate) rows: Option<Vec<u32>>,
 }

@@ -1,11 +1,12 @@
 //! From a plan and a matrix to an engine, and what follows a failure on the way.
 
 use super::options::Solver;
-use super::reorder::{Permutations, reordered};
+use super::reorder::{Permutations, refused, reordered};
 use crate::choice::{Method, Precision};
 use crate::engine::{AnyEngine, DynEngine, InOrder, SolverSpace};
-use crate::error::{SetupError, SolveError};
-use crate::matrix::Csr;
+use crate::error::{BackendError, SetupError, SolveError};
+use crate::learn::{TrainedMatrix, train_by_solving};
+use crate::matrix::{Csr, exact_scale};
 use crate::operator::LinearOperator;
 use crate::plan::{Failure, Remedy, SolvePlan};
 use crate::precond::PrecondSpec;
@@ -15,6 +16,8 @@ use crate::setup::{
     in_layouts, no_preconditioner,
 };
 use crate::sparsify::Sparsify;
+use crate::transform::order;
+use std::sync::Arc;
 
 impl Solver {
     pub(super) fn setup_options(&self, plan: &SolvePlan, precision: Precision) -> SetupOptions {
@@ -103,10 +106,19 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         recorder: &mut SetupRecorder,
     ) -> Result<SetUp<S>, SolveError> {
         let System { solver, space, layouts, a, source, scale, method, plan, .. } = *self;
+        let trained = match kind.training_rounds() {
+            Some(rounds) => Some(self.trained(rounds, recorder)?),
+            None => None,
+        };
+        let (source, scale) = match &trained {
+            Some(trained) => (trained.matrix(), exact_scale(space.host(), trained.matrix())?),
+            None => (source, scale),
+        };
         let (options, own) = (solver.setup_options(plan, self.precision), a.matrix());
         let mut setup = SetupContext::new(options, space, a.domain(), own, source, (method, scale));
         setup.own = solver.own.as_ref();
-        setup.findings = self.findings.clone();
+        // Those about values are A's.
+        setup.findings = if trained.is_some() { Findings::default() } else { self.findings.clone() };
         setup.reserved = self.reserved as u64;
         agree(space, setup.require_room(kind))?;
         let (engine, mut summary) = match set_up_permuted(solver, &setup, layouts, kind, recorder)? {
@@ -116,11 +128,53 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
                 (Built::InOrder(m), summary) => (AnyEngine::InOrder(InOrder::new(m)), summary),
             },
         };
-        summary.predicted += self.reserved;
-        summary.held += self.reserved;
+        let kept = self.reserved + trained.map_or(0, |trained| trained.bytes());
+        summary.predicted += kept;
+        summary.held += kept;
         Ok((engine, summary))
     }
+
+    /// The matrix of a factor that is trained for the source, unless the recorder has it already. Each process trains that of its own rows.
+    fn trained(&self, rounds: usize, recorder: &mut SetupRecorder) -> Result<Arc<TrainedMatrix>, SolveError> {
+        if let Some(trained) = &recorder.trained {
+            return Ok(Arc::clone(trained));
+        }
+        let solver = Solver { own: None, planned: None, precision: Precision::F64, ..self.solver.clone() };
+        let solver = solver.threads(self.space.host().threads()).profile(false);
+        let solver = solver.rtol(self.solver.rtol.max(LEAST_TOLERANCE));
+        let trained = recorder.factoring(|| {
+            // A factor is that of the order it was trained in: the one that rows will have.
+            let order = order(self.source.pattern(), self.solver.reorder).map_err(refused)?;
+            let permuted = self.source.view().permute_symmetric(&order).map_err(SetupError::from)?;
+            let (p, report) = train_by_solving(&solver, &permuted, rounds, |_| ())?;
+            tracing::info!(%report, "trained");
+            let p = p.view().permute_symmetric(&order.inverse()).map_err(SetupError::from)?;
+            Ok(TrainedMatrix::new(p, self.source)?)
+        });
+        // What fails for one process has failed for all.
+        let (mut found, mut other) = (None, None);
+        let result = match trained {
+            Ok(trained) => {
+                found = Some(Arc::new(trained));
+                Ok(())
+            }
+            Err(SolveError::Setup(error)) => Err(error),
+            Err(error) => {
+                let what = error.to_string();
+                other = Some(error);
+                Err(BackendError::Failed { what }.into())
+            }
+        };
+        let agreed = agree(self.space, result);
+        other.map_or(Ok(()), Err)?;
+        agreed?;
+        recorder.trained = found.clone();
+        Ok(found.expect("all processes have one"))
+    }
 }
+
+/// Training has nothing from smaller residuals but more iterations.
+const LEAST_TOLERANCE: f64 = 1e-10;
 
 /// Sets up the permuted and scaled system, if rows and columns do not stay as they are.
 pub(super) fn set_up_permuted<S: SolverSpace>(

@@ -10,6 +10,7 @@ use super::workspace::{Lease, Pool, Workspace};
 use crate::choice::Method;
 use crate::engine::{AnyEngine, DefaultSpace, Engine, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
+use crate::learn::TrainedMatrix;
 use crate::matrix::{Csr, Pattern, SeenValues, exact_scale, sizes_of_matrix};
 use crate::operator::LinearOperator;
 use crate::plan::SolvePlan;
@@ -57,6 +58,8 @@ pub struct Prepared<A: LinearOperator<S>, S: SolverSpace = DefaultSpace> {
     finite: Mutex<Option<SeenValues>>,
     /// The last `refactor` failed, and left no factor.
     broken: bool,
+    /// What the preconditioner is made from, where it is trained.
+    pub(super) trained: Option<Arc<TrainedMatrix>>,
     /// How many steps of `recovery` belong to the preparation, not to a later matrix.
     steps: usize,
     /// Aᵀ, once a solve has needed it.
@@ -150,7 +153,7 @@ impl Solver {
         }
         let (engine, summary) = built?;
         let same = a.matrix().is_some_and(|a| std::ptr::eq(a, matrix) || a == matrix);
-        let known = same.then_some((matrix, plan.facts.as_ref()));
+        let known = a.matrix().map(|a| (a, plan.facts.as_ref().filter(|_| same)));
         let null_spaces = NullSpaces::find(self, &space, a, known)?;
         let space = Arc::new(space);
         let first = Workspace::new(Arc::clone(&space), &engine, a, method)?;
@@ -161,6 +164,7 @@ impl Solver {
             finite: Mutex::new(same.then(|| SeenValues::of(space.host(), matrix))),
             broken: false,
             steps: recorder.recovery.len(),
+            trained: recorder.trained,
             transposed: Mutex::default(),
             options: self.clone(),
             space,
@@ -201,6 +205,7 @@ impl Solver {
             finite: Mutex::default(),
             broken: false,
             steps: 0,
+            trained: None,
             transposed: Mutex::default(),
             options: self.clone(),
             pool: Pool::new(Workspace::new(Arc::clone(&space), &engine, a, method)?),
@@ -275,6 +280,13 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
             agree(&*self.space, set)?;
         }
         let source = self.sparsified.as_ref().map_or(matrix, Sparsified::matrix);
+        let source = match &mut self.trained {
+            Some(trained) if self.summary.kind.training_rounds().is_some() => {
+                agree(&*self.space, Arc::make_mut(trained).set(source))?;
+                trained.matrix()
+            }
+            _ => source,
+        };
         let reserved = self.sparsified.as_ref().map_or(0, Sparsified::bytes);
         if self.factored.is_some() && scale != 1.0 && !Engine::<S, A>::is_scaled(&self.engine) {
             // Values that left the range since the preparation: everything is prepared anew, on the scaled matrix.

@@ -65,6 +65,14 @@ impl Permutations {
     }
 }
 
+/// What is reported where there is no order.
+pub(super) fn refused(error: OrderingError) -> SolveError {
+    match error {
+        OrderingError::Matrix(error) => SetupError::from(error).into(),
+        other => BackendError::Failed { what: other.to_string() }.into(),
+    }
+}
+
 fn wants_matching<S: SolverSpace>(solver: &Solver, setup: &SetupContext<'_, S>, kind: PrecondSpec) -> bool {
     let symmetric = kind.info().symmetric || matches!(setup.method, Method::Cg | Method::Minres);
     match solver.matching {
@@ -116,10 +124,7 @@ impl Permutations {
 
     fn order(&mut self, a: &Csr<f64>, ordering: Ordering) -> Result<(), SolveError> {
         let matched = a.view().permute(&self.rows, &self.columns).map_err(SetupError::from)?;
-        let p = order(matched.pattern(), ordering).map_err(|error| match error {
-            OrderingError::Matrix(error) => SolveError::from(SetupError::from(error)),
-            other => BackendError::Failed { what: other.to_string() }.into(),
-        })?;
+        let p = order(matched.pattern(), ordering).map_err(refused)?;
         self.rows = compose(&self.rows, &p)?;
         self.exchange(&p)?;
         self.scale.rows = p.old().iter().map(|&i| self.scale.rows[i as usize]).collect();

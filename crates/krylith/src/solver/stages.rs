@@ -425,7 +425,7 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
     stage: &mut Stage<'_, S, A>,
 ) -> Result<Vec<Recovery>, SolveError> {
     let Prepared { options, layouts, plan, .. } = prepared;
-    let mut recorder = SetupRecorder::default();
+    let mut recorder = SetupRecorder { trained: prepared.trained.clone(), ..SetupRecorder::default() };
     let mut solver = options.clone();
     let mut precision = options.precision.as_asked();
     let (method, preconditioner) = match next {

@@ -214,10 +214,10 @@ fn build<S: StorageScalar>(
     })?;
     let shift = recorder.factor_with(space, (options.recover, kind), &source, &mut m)?;
     let matrices = Matrices::new(source, other);
-    let layout = describe(&structure, &matrices, &m, level);
+    let layout = describe(&structure, &matrices, (&m, setup.is_from_a()), level);
     let (nnz, bytes, vectors) = (m.nnz(), m.bytes(), memory.vectors(method));
     let schedule = m.schedule(space.threads());
-    let without_product = m.shares_off_diagonals() && matrices.are_one();
+    let without_product = m.shares_off_diagonals() && matrices.are_one() && setup.is_from_a();
     let constant = matrices.a.is_constant();
     let constant_factor = constant && m.shares_off_diagonals();
     let held = matrices.bytes(Storage::bytes) + bytes + vectors;
@@ -241,14 +241,14 @@ fn build<S: StorageScalar>(
 fn describe<S: StorageScalar>(
     structure: &Structure,
     matrices: &Matrices<StencilMatrix>,
-    m: &StencilFactor<S>,
+    (m, is_from_a): (&StencilFactor<S>, bool),
     level: usize,
 ) -> String {
     format!(
         "structured: {structure}{}{}{}",
         if matrices.a.is_constant() { ", constant coefficients" } else { "" },
         if level > 0 { format!(", factor on {}", m.stencil()) } else { String::new() },
-        match (m.shares_off_diagonals(), matrices.are_one()) {
+        match (m.shares_off_diagonals(), matrices.are_one() && is_from_a) {
             (true, true) => ", off-diagonals of the factor are those of A",
             (true, false) => ", off-diagonals of the factor are those of the matrix it is made from",
             (false, _) => "",

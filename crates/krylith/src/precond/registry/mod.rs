@@ -8,6 +8,7 @@ mod blocks;
 mod cholesky;
 mod direct;
 mod fsai;
+mod learned;
 mod lu;
 mod parse;
 mod plain;
@@ -53,6 +54,7 @@ static ALL: &[&PrecondInfo] = &[
     &threshold::ILUTP_FILL,
     &fsai::FSAI,
     &fsai::AFSAI,
+    &learned::LEARNED,
     &direct::CHOLESKY,
     &direct::LDLT,
     &direct::LU,
