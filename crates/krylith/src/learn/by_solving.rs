@@ -6,13 +6,14 @@
 use super::model::require_positive;
 use super::online::{Learned, Learning, LearningReport};
 use crate::choice::Method;
-use crate::error::{BackendError, SetupError, SolveError};
+use crate::error::{BackendError, MatrixError, SetupError, SolveError};
 use crate::gallery::normal;
-use crate::matrix::Csr;
-use crate::precond::{PrecondSpec, require_pattern};
+use crate::matrix::{Csr, Pattern};
+use crate::precond::{PrecondSpec, is_symmetric, require_pattern};
 use crate::solver::Solver;
 use crate::sparsify::Sparsify;
 use crate::transform::Ordering;
+use std::sync::Arc;
 
 /// Trains a factor on the pattern of a symmetric positive definite A in at most so many rounds, each after a solve with the options of `solver`. The
 /// matrix P whose symmetric Gauss–Seidel it is ([the module](super)), and what the training took. `observe` sees every round.
@@ -40,6 +41,8 @@ pub fn train_by_solving(
     if a.asymmetry() > ROUNDING {
         return Err(BackendError::Unsupported { what: "training a factor: it is not symmetric" }.into());
     }
+    let paired = (!is_symmetric(a.pattern())).then(|| paired(a)).transpose().map_err(SetupError::from)?;
+    let a = paired.as_ref().unwrap_or(a);
     let solver = solver.clone().method(Method::Cg).preconditioner(PrecondSpec::ic(0));
     let solver = solver.sparsify(Sparsify::Off).reorder(Ordering::Natural).recover(true).shift(0.0);
     let learning = Learning { rounds, share: f64::INFINITY, ..Learning::default() };
@@ -61,6 +64,21 @@ pub fn train_by_solving(
     Ok((best.matrix(), *sequence.report()))
 }
 
+/// A without the entries that have none across the diagonal: zeros, if it is symmetric.
+fn paired(a: &Csr<f64>) -> Result<Csr<f64>, MatrixError> {
+    let (mut row_ptr, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+    for i in 0..a.nrows() {
+        let (found, numbers) = a.row(i);
+        for (&j, &v) in found.iter().zip(numbers).filter(|(j, _)| a.pattern().find(**j as usize, i).is_some())
+        {
+            columns.push(j);
+            values.push(v);
+        }
+        row_ptr.push(columns.len());
+    }
+    Csr::new(a.nrows(), a.ncols(), row_ptr, columns, values)
+}
+
 /// A matrix is symmetric if it is so up to this.
 const ROUNDING: f64 = 1e-8;
 /// Of the right-hand sides.
@@ -70,12 +88,14 @@ const SEED: u64 = 1;
 #[derive(Debug, Clone)]
 pub(crate) struct TrainedMatrix {
     p: Csr<f64>,
+    /// Of A.
+    pattern: Arc<Pattern>,
     diagonal: Vec<f64>,
 }
 
 impl TrainedMatrix {
     pub(crate) fn new(p: Csr<f64>, a: &Csr<f64>) -> Result<Self, SetupError> {
-        Ok(TrainedMatrix { p, diagonal: a.diagonal()? })
+        Ok(TrainedMatrix { p, pattern: Arc::clone(a.pattern()), diagonal: a.diagonal()? })
     }
 
     pub(crate) fn matrix(&self) -> &Csr<f64> {
@@ -88,7 +108,7 @@ impl TrainedMatrix {
 
     /// The same factor in the units of another matrix of the pattern, whose diagonal has to be positive.
     pub(crate) fn set(&mut self, a: &Csr<f64>) -> Result<(), SetupError> {
-        require_pattern(self.p.pattern(), a.pattern())?;
+        require_pattern(&self.pattern, a.pattern())?;
         let new = a.diagonal()?;
         require_positive(&new)?;
         let change: Vec<f64> = new.iter().zip(&self.diagonal).map(|(new, old)| (new / old).sqrt()).collect();
@@ -108,6 +128,27 @@ impl TrainedMatrix {
 mod tests {
     use super::*;
     use crate::gallery::Problem;
+
+    /// A zero on one side only.
+    #[test]
+    fn a_symmetric_matrix_may_have_a_pattern_that_is_not() {
+        let a = Csr::from_triplets(
+            3,
+            3,
+            &[0, 0, 1, 1, 2, 2],
+            &[0, 1, 0, 1, 2, 0],
+            &[4.0, 1.0, 1.0, 3.0, 2.0, 0.0],
+        );
+        let a = a.unwrap();
+        assert_eq!((a.nnz(), paired(&a).unwrap().nnz()), (6, 5));
+        let (p, _) = train_by_solving(&Solver::new(), &a, 1, |_| ()).unwrap();
+        assert_eq!(p.get(0, 0), 4.0);
+        let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::learned(1));
+        let mut prepared = solver.prepare(&a).unwrap();
+        prepared.refactor(&a).unwrap();
+        let report = prepared.solve(&a, &[1.0, 2.0, 3.0], &mut [0.0; 3]).unwrap();
+        report.require_converged().unwrap();
+    }
 
     #[test]
     fn a_factor_follows_the_units_of_the_matrix() {

@@ -91,9 +91,10 @@ impl Display for LearningReport {
 ///
 /// ```
 /// use krylith::learn::{Learned, Learning};
-/// use krylith::{Solver, gallery::Problem};
+/// use krylith::{PrecondSpec, Solver, gallery::Problem};
 /// let a = "fem2d:60".parse::<Problem>()?.generate()?;
-/// let mut sequence = Learned::new(&Solver::new().threads(2), &a, Learning::default())?;
+/// let solver = Solver::new().preconditioner(PrecondSpec::ic(0));
+/// let mut sequence = Learned::new(&solver, &a, Learning::default())?;
 /// let mut x = vec![0.0; a.nrows()];
 /// let mut iterations = Vec::new();
 /// for k in 0..8 {
