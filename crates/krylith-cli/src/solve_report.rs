@@ -154,6 +154,9 @@ fn replay(done: &Done, r: &Report) -> Option<String> {
     if last.ordering != Ordering::Natural {
         write!(command, " --reorder {}", last.ordering).expect("writing to a string");
     }
+    if let Some(path) = &done.options.precond_matrix {
+        write!(command, " --precond-matrix {}", path.display()).expect("writing to a string");
+    }
     if done.options.shift > 0.0 {
         write!(command, " --shift {}", done.options.shift).expect("writing to a string");
     }

@@ -90,6 +90,12 @@ fn matrix(catalogue: Option<&Path>, name: &str) -> Result<Csr<f64>, Failure> {
     }
 }
 
+/// Right-hand side `k` of a sequence, counted from 1: a stretch of one long sequence of random numbers, each with a phase of its own.
+fn rhs(n: usize, k: usize) -> Vec<f64> {
+    let numbers = krylith::gallery::random_vector(n + k);
+    (0..n).map(|i| (numbers[i + k] * (k as f64 * 12.9898)).sin()).collect()
+}
+
 /// The problems that were named, or the matrices of a folder of the catalogue with so many rows.
 fn names(options: &Options, folder: &str, least: usize) -> Result<Vec<String>, Failure> {
     let Some(catalogue) = options.catalogue.as_deref().filter(|_| options.problems.is_empty()) else {

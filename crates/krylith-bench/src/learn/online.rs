@@ -1,6 +1,6 @@
 //! A sequence of solves with one matrix and random right-hand sides, that learns.
 
-use super::{Options, matrix, names};
+use super::{Options, matrix, names, rhs};
 use crate::Failure;
 use crate::folder::{self, Head, digits, table};
 use krylith::learn::{Learned, Learning, LearningReport};
@@ -64,11 +64,9 @@ fn sequence(options: &Options, a: &krylith::Csr<f64>) -> Result<Sequence, Failur
     let mut without = 0;
     let mut learned = Learned::new(&solver.threads(options.threads), a, learning)?;
     let n = a.nrows();
-    let numbers = krylith::gallery::random_vector(n + options.solves);
     let mut iterations = Vec::new();
     for k in 1..=options.solves {
-        // Other numbers every time: a stretch of one long sequence, each with a phase of its own.
-        let b: Vec<f64> = (0..n).map(|i| (numbers[i + k] * (k as f64 * 12.9898)).sin()).collect();
+        let b = rhs(n, k);
         let mut x = vec![0.0; n];
         let report = learned.solve(a, &b, &mut x)?;
         report.require_converged()?;

@@ -2,10 +2,9 @@
 //!
 //! Every member solves a few systems; the fastest then solves the whole sequence, in turns with the one that learns, each with the same right-hand sides.
 
-use super::{Options, matrix};
+use super::{Options, matrix, rhs};
 use crate::Failure;
 use crate::folder::{self, Head, digits, grouped, table};
-use krylith::gallery::random_vector;
 use krylith::learn::{Learned, Learning};
 use krylith::{Csr, Method, Solver};
 use serde::Serialize;
@@ -61,17 +60,12 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-fn rhs(n: usize, k: usize) -> Vec<f64> {
-    let numbers = random_vector(n + k);
-    (0..n).map(|i| (numbers[i + k] * ((k + 1) as f64 * 12.9898)).sin()).collect()
-}
-
 fn trial(solver: &Solver, a: &Csr<f64>) -> Result<[f64; 3], Failure> {
     let started = Instant::now();
     let prepared = solver.prepare(a)?;
     let set_up = started.elapsed().as_secs_f64();
     let (mut least, mut iterations) = (f64::INFINITY, 0);
-    for k in 0..TRIAL {
+    for k in 1..=TRIAL {
         let (b, mut x) = (rhs(a.nrows(), k), vec![0.0; a.nrows()]);
         let started = Instant::now();
         iterations = prepared.solve(a, &b, &mut x)?.require_converged()?.iterations;
@@ -102,7 +96,7 @@ fn compare(options: &Options, problem: String, a: &Csr<f64>) -> Result<Row, Fail
     let mut learned =
         Total { name, seconds: started.elapsed().as_secs_f64(), iterations: 0, last_iterations: 0 };
     let mut x = vec![0.0; a.nrows()];
-    for k in 0..options.solves {
+    for k in 1..=options.solves {
         let b = rhs(a.nrows(), k);
         for is_fixed in [true, false] {
             x.fill(0.0);

@@ -6,7 +6,7 @@
 //! columns, so its diagonal has to be positive; both factors begin as the identity. As a matrix P with
 //! (D + L̂) D⁻¹ (D + Û) = L U: dᵢ = lᵢᵢ uᵢᵢ, l̂ᵢⱼ = lᵢⱼ uⱼⱼ, ûᵢⱼ = lᵢᵢ uᵢⱼ.
 
-use super::kernels::{Lanes, dot, fill, times, update};
+use super::kernels::{Lanes, dot, fill, update};
 use super::model::{
     Half, StepVectors, bounded, half, require_countable, require_positive, transposed_places,
 };
@@ -108,18 +108,14 @@ impl<T: Real> TrainedLu<T> {
         vectors: &mut StepVectors<T, B>,
     ) -> f64 {
         let StepVectors { z, e, w } = vectors;
-        let product = |half: &Half<T>, i: usize, x: &[Lanes<T, B>]| {
-            let (columns, values) = half.row(i);
-            times(columns, values, x)
-        };
         let TrainedLu { lower, upper, transposed, places, moments: [of_lower, of_upper], .. } = self;
-        fill(space, z, |i| product(upper, i, x));
+        fill(space, z, |i| upper.times(i, x));
         fill(space, e, |i| {
-            let (mut e, y) = (product(lower, i, z), &y[i]);
+            let (mut e, y) = (lower.times(i, z), &y[i]);
             e.iter_mut().zip(y).for_each(|(e, &y)| *e -= y);
             e
         });
-        fill(space, w, |i| product(transposed, i, e));
+        fill(space, w, |i| transposed.times(i, e));
         let loss = space.sum_chunks(e.len(), |range| e[range].iter().map(|e| dot(e, e).to_f64()).sum());
         for (half, [first, second], left, right) in
             [(lower, of_lower, &e[..], &z[..]), (upper, of_upper, &w[..], x)]

@@ -16,7 +16,7 @@ use crate::scalar::Real;
 use crate::space::Threads;
 use std::sync::Arc;
 
-/// The least size of a diagonal entry of a factor, in its units: M is regular, or definite, as long as there is none that is zero.
+/// The least size of a diagonal entry of a factor, in its units: M can be inverted, or is definite, as long as none of them is zero.
 const LEAST_DIAGONAL: f64 = 1e-4;
 
 /// A diagonal entry that can be divided by.
@@ -73,6 +73,12 @@ impl<T: Real> Half<T> {
     pub(super) fn row(&self, i: usize) -> (&[u32], &[T]) {
         let range = self.row_ptr[i]..self.row_ptr[i + 1];
         (&self.columns[range.clone()], &self.values[range])
+    }
+
+    /// Row i times vectors side by side.
+    pub(super) fn times<const B: usize>(&self, i: usize, x: &[Lanes<T, B>]) -> Lanes<T, B> {
+        let (columns, values) = self.row(i);
+        times(columns, values, x)
     }
 }
 
@@ -176,17 +182,13 @@ impl<T: Real> Trained<T> {
     ) -> f64 {
         let StepVectors { z, e, w } = vectors;
         let (lower, upper) = (&self.lower, &self.upper);
-        let product = |half: &Half<T>, i: usize, x: &[Lanes<T, B>]| {
-            let (columns, values) = half.row(i);
-            times(columns, values, x)
-        };
-        fill(space, z, |i| product(upper, i, x));
+        fill(space, z, |i| upper.times(i, x));
         fill(space, e, |i| {
-            let (mut e, y) = (product(lower, i, z), &y[i]);
+            let (mut e, y) = (lower.times(i, z), &y[i]);
             e.iter_mut().zip(y).for_each(|(e, &y)| *e -= y);
             e
         });
-        fill(space, w, |i| product(upper, i, e));
+        fill(space, w, |i| upper.times(i, e));
         let loss = space.sum_chunks(e.len(), |range| e[range].iter().map(|e| dot(e, e).to_f64()).sum());
         let rule = optimizer.rule::<T>(k, steps, self.steps);
         let Half { row_ptr, columns, values } = &mut self.lower;

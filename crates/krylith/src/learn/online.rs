@@ -63,7 +63,7 @@ pub struct LearningReport {
     pub solve_seconds: f64,
     /// Seconds that solves with trained factors saved: they would have taken longer by as much as the probe is predicted to.
     pub saved_seconds: f64,
-    /// After which solve that is more than the training took, reached or foreseen; none where no trained factor is in use.
+    /// After which solve that is more than the training took, reached or predicted; none where no trained factor is in use.
     pub break_even: Option<usize>,
     /// Whether it is over.
     pub finished: bool,

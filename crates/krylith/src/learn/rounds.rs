@@ -31,7 +31,7 @@ use std::time::Instant;
 const BATCH: usize = 4;
 /// A factor that makes the probe no faster than by this is not taken: so much may be chance.
 const GAIN: f64 = 0.99;
-/// Steps of each round, relative to those of the round before.
+/// The size of steps after a gain, relative to before.
 const DECAY: f64 = 0.9;
 /// Trainings without a gain, each with smaller steps, after which a round is given up.
 const ATTEMPTS: usize = 3;
@@ -43,7 +43,7 @@ const BYTES: usize = 1 << 28;
 const LOST: f64 = 1.25;
 /// Of the probe; no right-hand side of a training has it.
 const SEED: u64 = u64::MAX;
-/// Seconds of a step per entry of L and per row, on the reference machine.
+/// Seconds of a step per entry of L and per row: a rough figure, which only decides how soon a round is affordable.
 const STEP: [f64; 2] = [6e-9, 12e-9];
 
 /// A factor that a probe is solved with.

@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub enum Start {
     /// The identity: A has a unit diagonal, so this is Jacobi. It is always there.
     Identity,
-    /// The incomplete Cholesky factor on the pattern, with the least shift of the diagonal that it needs; the identity where there is none.
+    /// The incomplete Cholesky factor on the pattern, with the smallest shift of the diagonal that is found to work; the identity where there is none.
     Incomplete,
 }
 

@@ -16,7 +16,7 @@ use crate::setup::{
     in_layouts, no_preconditioner,
 };
 use crate::sparsify::Sparsify;
-use crate::transform::order;
+use crate::transform::{Ordering, order};
 use std::sync::Arc;
 
 impl Solver {
@@ -143,12 +143,18 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         let solver = solver.threads(self.space.host().threads()).profile(false);
         let solver = solver.rtol(self.solver.rtol.max(LEAST_TOLERANCE));
         let trained = recorder.factoring(|| {
+            let train = |a: &Csr<f64>| {
+                let (p, report) = train_by_solving(&solver, a, rounds, |_| ())?;
+                tracing::info!(%report, "trained");
+                Ok::<_, SolveError>(p)
+            };
+            if self.solver.reorder == Ordering::Natural {
+                return Ok(TrainedMatrix::new(train(self.source)?, self.source)?);
+            }
             // A factor is that of the order it was trained in: the one that rows will have.
             let order = order(self.source.pattern(), self.solver.reorder).map_err(refused)?;
             let permuted = self.source.view().permute_symmetric(&order).map_err(SetupError::from)?;
-            let (p, report) = train_by_solving(&solver, &permuted, rounds, |_| ())?;
-            tracing::info!(%report, "trained");
-            let p = p.view().permute_symmetric(&order.inverse()).map_err(SetupError::from)?;
+            let p = train(&permuted)?.view().permute_symmetric(&order.inverse()).map_err(SetupError::from)?;
             Ok(TrainedMatrix::new(p, self.source)?)
         });
         // What fails for one process has failed for all.
