@@ -41,6 +41,12 @@ pub trait Observer<R, V: ?Sized = [R]> {
         false
     }
 
+    /// Whether the direction that leads to this iteration is to be shown; asked before each where directions are wanted. One that is not
+    /// costs nothing: it is neither copied nor brought into the order of A.
+    fn wants_direction(&self, _index: usize) -> bool {
+        self.wants_directions()
+    }
+
     /// A direction of conjugate gradients and its product with A, before the step along it. Both are multiplied by the same power of
     /// two where the system is out of range. Other methods have no conjugate directions and do not call this.
     fn direction(&mut self, _: &Direction<'_, R, V>) {}

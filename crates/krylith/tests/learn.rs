@@ -246,7 +246,7 @@ fn training_takes_no_more_than_its_share() {
         }
         learned.report().rounds
     };
-    let (none, some, all) = (rounds(0.0), rounds(1.0), rounds(f64::INFINITY));
+    let (none, some, all) = (rounds(0.0), rounds(3.0), rounds(f64::INFINITY));
     assert_eq!((none, all), (0, 7));
     assert!(0 < some && some < all, "{some}");
 }

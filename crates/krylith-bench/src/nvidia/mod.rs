@@ -130,7 +130,7 @@ struct Case<'a> {
 pub fn run(options: &Options) -> Result<(), Failure> {
     let head = Head::of_run(options.rounds, &[options.threads])?;
     let folder = folder::of_results(options.output.as_deref(), &head, "nvidia")?;
-    let mut record = Record { head, rows: earlier(&folder)? };
+    let mut record = earlier(&folder)?.unwrap_or(Record { head, rows: Vec::new() });
     let mut places = vec![("threads".to_string(), Place::Threads)];
     let found = contestants(&[KernelShape::Cpu], false, true)?;
     places.extend(found.into_iter().map(|c| (c.name, Place::Device(c.device))));
@@ -157,11 +157,11 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The rows of a run into this folder that was ended.
-fn earlier(folder: &Path) -> Result<Vec<Row>, Failure> {
+/// What a run into this folder that was ended has left.
+fn earlier(folder: &Path) -> Result<Option<Record>, Failure> {
     match std::fs::read_to_string(folder.join("nvidia.json")) {
-        Ok(text) => Ok(serde_json::from_str::<Record>(&text)?.rows),
-        Err(_) => Ok(Vec::new()),
+        Ok(text) => Ok(Some(serde_json::from_str(&text)?)),
+        Err(_) => Ok(None),
     }
 }
 

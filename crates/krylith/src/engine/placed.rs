@@ -195,6 +195,10 @@ impl<S: Space<Real = f64>> Observer<f64, S::Vector> for InOrderOfA<'_, S> {
         true
     }
 
+    fn wants_direction(&self, index: usize) -> bool {
+        self.observer.wants_direction(index)
+    }
+
     fn direction(&mut self, direction: &Direction<'_, f64, S::Vector>) {
         let Direction { index, p, a_p, curvature } = *direction;
         let [own_p, own_a_p] = &mut self.vectors;

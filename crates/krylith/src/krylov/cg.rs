@@ -122,7 +122,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
             if let Some(status) = not_positive(pq, Status::IndefiniteOperator) {
                 return Ok(finish(&now, status));
             }
-            if observer.wants_directions() {
+            if observer.wants_direction(now.index + 1) {
                 observer.direction(&Direction { index: now.index + 1, p, a_p: q, curvature: pq.real() });
             }
             let alpha = rz / pq;

@@ -124,6 +124,11 @@ impl<T: Real> Trained<T> {
         self.lower.columns.len()
     }
 
+    /// Of the symmetric matrix whose lower triangle L has.
+    pub(super) fn pattern(&self) -> &Arc<Pattern> {
+        &self.pattern
+    }
+
     /// The units of rows.
     pub(super) fn scale(&self) -> &[f64] {
         &self.scale

@@ -21,7 +21,7 @@ type Away = (Box<Learner>, Result<(), SolveError>);
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Learning {
-    /// Pairs that are kept of a solve, at most; fewer where they would take more than 256 MB.
+    /// Pairs that are kept of a solve, at most; fewer where a round on them would take more than is earned, or where they would take more than 256 MB.
     pub pairs: usize,
     /// Rounds of training at most.
     pub rounds: usize,
@@ -31,7 +31,7 @@ pub struct Learning {
     pub alpha: f64,
     /// How often a round goes through its pairs.
     pub passes: usize,
-    /// What training and probes may take, relative to the solves so far, in predicted seconds. They wait until enough is earned.
+    /// What training, probes and collecting may take, relative to the solves so far, in predicted seconds. They wait until enough is earned.
     pub share: f64,
     /// Train on a thread of its own after a solve; the next one, or a change of the matrix, waits for it. As long as the matrix does not change, bits are the same.
     pub beside: bool,
@@ -39,7 +39,7 @@ pub struct Learning {
 
 impl Default for Learning {
     fn default() -> Self {
-        Learning { pairs: 256, rounds: 30, patience: 3, alpha: 2e-2, passes: 1, share: 2.0, beside: false }
+        Learning { pairs: 128, rounds: 30, patience: 3, alpha: 2e-2, passes: 1, share: 2.0, beside: false }
     }
 }
 
@@ -59,11 +59,13 @@ pub struct LearningReport {
     pub seconds: f64,
     /// Seconds of probes.
     pub probe_seconds: f64,
+    /// Seconds of solves that collecting is predicted to have taken: copies, and products that are not needed otherwise.
+    pub collecting_seconds: f64,
     /// Seconds that all solves took.
     pub solve_seconds: f64,
     /// Seconds that solves with trained factors saved: they would have taken longer by as much as the probe is predicted to.
     pub saved_seconds: f64,
-    /// After which solve that is more than the training took, reached or predicted; none where no trained factor is in use.
+    /// After which solve that is more than training and collecting took, reached or predicted; none where no trained factor is in use.
     pub break_even: Option<usize>,
     /// Whether it is over.
     pub finished: bool,

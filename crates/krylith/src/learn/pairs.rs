@@ -1,14 +1,16 @@
 //! Pairs (p, A p) of conjugate gradients, a bounded number of them spread over a solve.
 //!
-//! Every pair is kept until there is no room; then every second one is dropped, and from then on only every second one is taken, and so on. So the
-//! pairs of a solve of any length are evenly spread, and which they are depends on the number of iterations alone.
+//! Pairs are taken at a stride until there is no room; then every second one is dropped, and from then on only every second one is taken, and so on. So the
+//! pairs of a solve of any length are evenly spread. The first stride follows from how many iterations are expected: a pair that would be dropped is better not copied.
 
-use super::kernels::Lanes;
+use super::kernels::{Lanes, fill};
 use crate::observe::{Direction, Iteration, Observer};
 use crate::scalar::Real;
+use crate::space::Threads;
 use std::ops::ControlFlow;
 
-/// Pairs in the units of the model, each with ‖p‖ = 1.
+/// Pairs in the units of the model, each with pᵀ A p = 1, which no units change. So smooth directions count for more than in pairs of one length: with them
+/// fewer iterations are left on most matrices.
 #[derive(Debug)]
 pub(super) struct Pairs<T> {
     kept: Vec<[Vec<T>; 2]>,
@@ -16,31 +18,46 @@ pub(super) struct Pairs<T> {
     spare: Vec<[Vec<T>; 2]>,
     most: usize,
     stride: usize,
-    seen: usize,
+    copied: usize,
 }
 
 impl<T: Real> Pairs<T> {
-    /// At most so many pairs, of which there are at least two.
-    pub(super) fn new(most: usize) -> Self {
-        Pairs { kept: Vec::new(), spare: Vec::new(), most: most.max(2), stride: 1, seen: 0 }
+    pub(super) fn new() -> Self {
+        Pairs { kept: Vec::new(), spare: Vec::new(), most: 0, stride: 1, copied: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
         self.kept.len()
     }
 
-    /// Before a solve.
-    pub(super) fn clear(&mut self) {
-        self.spare.append(&mut self.kept);
-        (self.stride, self.seen) = (1, 0);
+    /// Pairs that were copied since [`clear`](Self::clear), also those that were dropped again.
+    pub(super) fn copied(&self) -> usize {
+        self.copied
     }
 
-    fn take(&mut self, scale: &[f64], p: &[f64], a_p: &[f64]) {
-        if !self.seen.is_multiple_of(self.stride) {
-            self.seen += 1;
+    /// Forgets them.
+    pub(super) fn clear(&mut self) {
+        self.spare.append(&mut self.kept);
+        self.copied = 0;
+    }
+
+    /// Before a solve of at least so many iterations, as far as that can be known: at most so many pairs, of which there are at least two.
+    pub(super) fn begin(&mut self, expected: usize, most: usize) {
+        self.clear();
+        self.most = most.max(2);
+        self.stride = expected.div_ceil(self.most).max(1).next_power_of_two();
+    }
+
+    /// Whether the direction that leads to this iteration is one to take.
+    fn wants(&self, index: usize) -> bool {
+        index.wrapping_sub(1).is_multiple_of(self.stride)
+    }
+
+    fn take(&mut self, space: &Threads<f64>, scale: &[f64], direction: &Direction<'_, f64, [f64]>) {
+        let Direction { index, p, a_p, curvature } = *direction;
+        if !self.wants(index) {
             return;
         }
-        self.seen += 1;
         if self.kept.len() == self.most {
             let mut place = 0;
             self.spare.extend(self.kept.extract_if(.., |_| {
@@ -48,21 +65,21 @@ impl<T: Real> Pairs<T> {
                 place % 2 == 0
             }));
             self.stride *= 2;
-            if !(self.seen - 1).is_multiple_of(self.stride) {
+            if !self.wants(index) {
                 return;
             }
         }
-        let square: f64 = p.iter().zip(scale).map(|(p, s)| (p * s) * (p * s)).sum();
-        let factor = 1.0 / square.sqrt();
+        let factor = 1.0 / curvature.sqrt();
         if !factor.is_finite() {
             return;
         }
         let [mut x, mut y] = self.spare.pop().unwrap_or_default();
-        x.clear();
-        y.clear();
-        x.extend(p.iter().zip(scale).map(|(p, s)| T::from_f64(p * s * factor)));
-        y.extend(a_p.iter().zip(scale).map(|(y, s)| T::from_f64(y / s * factor)));
+        x.resize(p.len(), T::ZERO);
+        y.resize(p.len(), T::ZERO);
+        fill(space, &mut x, |i| T::from_f64(p[i] * scale[i] * factor));
+        fill(space, &mut y, |i| T::from_f64(a_p[i] / scale[i] * factor));
         self.kept.push([x, y]);
+        self.copied += 1;
     }
 
     /// Puts pairs with these numbers side by side.
@@ -82,6 +99,8 @@ impl<T: Real> Pairs<T> {
 
 /// Collects pairs, and shows iterations to another observer.
 pub(super) struct Collector<'a, T> {
+    /// Where the solve runs.
+    pub(super) space: &'a Threads<f64>,
     pub(super) pairs: &'a mut Pairs<T>,
     /// The units of rows.
     pub(super) scale: &'a [f64],
@@ -97,9 +116,13 @@ impl<T: Real> Observer<f64> for Collector<'_, T> {
         true
     }
 
+    fn wants_direction(&self, index: usize) -> bool {
+        self.pairs.wants(index) || self.observer.wants_directions() && self.observer.wants_direction(index)
+    }
+
     fn direction(&mut self, direction: &Direction<'_, f64, [f64]>) {
-        self.pairs.take(self.scale, direction.p, direction.a_p);
-        if self.observer.wants_directions() {
+        self.pairs.take(self.space, self.scale, direction);
+        if self.observer.wants_directions() && self.observer.wants_direction(direction.index) {
             self.observer.direction(direction);
         }
     }
@@ -109,14 +132,20 @@ impl<T: Real> Observer<f64> for Collector<'_, T> {
 mod tests {
     use super::*;
 
+    fn take(pairs: &mut Pairs<f64>, index: usize, (p, a_p): ([f64; 2], [f64; 2]), curvature: f64) {
+        pairs.take(&Threads::new(1), &[1.0, 2.0], &Direction { index, p: &p, a_p: &a_p, curvature });
+    }
+
     #[test]
     fn pairs_are_evenly_spread_and_scaled() {
-        let mut pairs = Pairs::<f64>::new(4);
-        for _ in 0..2 {
-            pairs.clear();
+        let mut pairs = Pairs::<f64>::new();
+        // The second time more iterations are expected, and nothing is copied that is not kept.
+        for (expected, copied) in [(0, 7), (5, 5), (11, 3)] {
+            pairs.begin(expected, 4);
             for k in 0..11 {
-                pairs.take(&[1.0, 2.0], &[0.0, 2.0], &[f64::from(k), 0.0]);
+                take(&mut pairs, k + 1, ([0.0, 2.0], [k as f64, 0.0]), 16.0);
             }
+            assert_eq!(pairs.copied(), copied);
             // 0, 1, 2, 3; without every second, and with the next: 0, 2, 4, 6; then 0, 4, 8.
             let found: Vec<f64> = pairs.kept.iter().map(|[_, y]| 4.0 * y[0]).collect();
             assert_eq!(found, [0.0, 4.0, 8.0]);
@@ -126,8 +155,8 @@ mod tests {
         pairs.gather([2, 0], &mut x, &mut y);
         assert_eq!((x[1], y[0]), ([1.0, 1.0], [2.0, 0.0]));
         // A direction of zero teaches nothing.
-        pairs.clear();
-        pairs.take(&[1.0, 1.0], &[0.0, 0.0], &[0.0, 0.0]);
+        pairs.begin(0, 4);
+        take(&mut pairs, 1, ([0.0; 2], [0.0; 2]), 0.0);
         assert_eq!(pairs.len(), 0);
     }
 }

@@ -18,13 +18,14 @@ use crate::error::{SetupError, SolveError};
 use crate::gallery::normal;
 use crate::matrix::{Csr, SeenValues};
 use crate::observe::Observer;
-use crate::precond::PrecondSpec;
+use crate::precond::{Incomplete, Kind, PrecondSpec};
 use crate::report::{Outcome, Report};
 use crate::solver::{Prepared, Solver, Watch};
 use crate::space::Threads;
 use crate::sparsify::Sparsify;
 use crate::stop::{IterationLimit, Residual};
 use crate::transform::Ordering;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Samples side by side in a step.
@@ -37,6 +38,8 @@ const DECAY: f64 = 0.9;
 const ATTEMPTS: usize = 3;
 /// How much smaller.
 const SMALLER: f64 = 0.3;
+/// Fewer pairs are not worth a probe.
+const LEAST_PAIRS: usize = 64;
 /// Bytes that pairs may take.
 const BYTES: usize = 1 << 28;
 /// A solve with a changed matrix that takes so many times the iterations of those before opens learning again.
@@ -45,6 +48,8 @@ const LOST: f64 = 1.25;
 const SEED: u64 = u64::MAX;
 /// Seconds of a step per entry of L and per row: a rough figure, which only decides how soon a round is affordable.
 const STEP: [f64; 2] = [6e-9, 12e-9];
+/// Seconds of copying a pair, per row: rough likewise.
+const COPY: f64 = 8e-9;
 
 /// A factor that a probe is solved with.
 #[derive(Clone, Copy, PartialEq)]
@@ -64,7 +69,7 @@ pub(super) struct Learner {
     /// Symmetric Gauss–Seidel on the trained factor's matrix.
     trained: Option<Prepared<Csr<f64>>>,
     solver: Solver,
-    space: Threads<f64>,
+    space: Arc<Threads<f64>>,
     learning: Learning,
     model: Trained<f32>,
     /// The factor in use, to go back to.
@@ -84,8 +89,10 @@ pub(super) struct Learner {
     failed: usize,
     /// Predicted seconds that training may still take.
     credit: f64,
-    /// Predicted seconds of the last solve.
+    /// Predicted seconds of the last solve, without collecting.
     last: f64,
+    /// Iterations of the last solve.
+    iterations: usize,
     /// The trained factor is the one in use.
     uses_trained: bool,
     /// The values of the matrix.
@@ -103,12 +110,11 @@ impl Learner {
     pub(super) fn new(solver: &Solver, a: &Csr<f64>, learning: Learning) -> Result<Self, SolveError> {
         let solver = solver.clone().method(Method::Cg);
         let base = solver.prepare(a)?;
-        let threads = solver.threads_asked_for().unwrap_or_else(crate::space::cores);
-        let space = Threads::for_rows(threads, a.nrows());
-        let (mut model, shift) = start(&space, a, a.pattern(), Start::Incomplete)?;
+        let space = Arc::clone(base.space());
+        let kind = beginning(base.kind());
+        let (mut model, shift) = start(&space, a, &kind.pattern(a.pattern())?, Start::Incomplete)?;
         model.forget(&Optimizer::Adam { alpha: learning.alpha });
         let n = a.nrows();
-        let most = learning.pairs.min(BYTES / (8 * n.max(1))).max(2 * BATCH);
         let lanes = || vec![[0.0; BATCH]; n];
         let seen = SeenValues::of(&space, a);
         let report = LearningReport {
@@ -124,7 +130,7 @@ impl Learner {
             best: model.clone(),
             model,
             shifted: shift > 0.0,
-            pairs: Pairs::new(most),
+            pairs: Pairs::new(),
             vectors: StepVectors::new(n),
             samples: [lanes(), lanes()],
             probe: (0..n as u64).map(|i| normal(SEED, i)).collect(),
@@ -134,6 +140,7 @@ impl Learner {
             failed: 0,
             credit: 0.0,
             last: 0.0,
+            iterations: 0,
             uses_trained: false,
             seen,
             changed: false,
@@ -162,53 +169,87 @@ impl Learner {
         observer: &mut dyn Observer<f64>,
     ) -> Result<Report, SolveError> {
         let started = Instant::now();
-        let Learner { base, trained, pairs, best, report, .. } = self;
-        let prepared = match trained {
-            Some(trained) if self.uses_trained => trained,
-            _ => base,
-        };
-        let solved = if report.finished {
+        let most = self.affordable_pairs(a);
+        let collects = most > 0;
+        let Learner { base, trained, pairs, best, .. } = self;
+        let prepared = trained.as_ref().filter(|_| self.uses_trained).unwrap_or(base);
+        // It may take fewer iterations than the last.
+        pairs.begin(self.iterations / 2, most);
+        let solved = if !collects {
             prepared.solve_watched(a, b, x, Watch { observer: Some(observer), stop: None })
         } else {
-            pairs.clear();
-            let mut collector = Collector { pairs: &mut *pairs, scale: best.scale(), observer };
+            let mut collector =
+                Collector { space: prepared.space(), pairs: &mut *pairs, scale: best.scale(), observer };
             prepared.solve_watched(a, b, x, Watch { observer: Some(&mut collector), stop: None })
         };
         let mut solved = solved.inspect_err(|_| pairs.clear())?;
+        self.iterations = solved.iterations;
         self.last = solved.iterations as f64 * prepared.predicted_iteration(a).unwrap_or(1.0);
-        if self.last > 0.0 {
-            self.credit += self.learning.share * self.last;
+        let collecting = match collects {
+            true => products(prepared, a, solved.iterations) + COPY * (pairs.copied() * best.nrows()) as f64,
+            false => 0.0,
+        };
+        self.account(started.elapsed().as_secs_f64(), collecting);
+        if self.uses_trained {
+            solved.preconditioner = "learned".into();
         }
+        self.judge(collects);
+        Ok(solved)
+    }
+
+    /// What a solve of so many seconds earned and saved; collecting took so many of its predicted seconds.
+    fn account(&mut self, mut spent: f64, collecting: f64) {
+        let report = &mut self.report;
         report.solves += 1;
-        let spent = started.elapsed().as_secs_f64();
         report.solve_seconds += spent;
+        if self.last > 0.0 {
+            self.credit += self.learning.share * self.last - collecting;
+            let seconds = spent * collecting / (self.last + collecting);
+            report.collecting_seconds += seconds;
+            spent -= seconds;
+        }
         if self.uses_trained {
             // A solve with the given factor would have taken as much longer as the probe does.
             let saved = spent * (self.cost / self.trained_cost - 1.0);
             report.saved_seconds += saved;
-            let left = (report.seconds - report.saved_seconds).max(0.0) / saved.max(f64::MIN_POSITIVE);
+            let paid = report.seconds + report.collecting_seconds;
+            let left = (paid - report.saved_seconds).max(0.0) / saved.max(f64::MIN_POSITIVE);
             if report.break_even.is_none_or(|solve| solve >= report.solves) {
                 report.break_even = Some(report.solves + left.min(1e9).ceil() as usize);
             }
-            solved.preconditioner = "learned".into();
         }
-        self.judge(solved.iterations);
-        Ok(solved)
+    }
+
+    /// How many pairs a round can be paid for if the next solve is like the last one; 0 where they are not worth collecting.
+    fn affordable_pairs(&self, a: &Csr<f64>) -> usize {
+        let rows = self.model.nrows();
+        let most = self.learning.pairs.min(BYTES / (8 * rows.max(1))).max(2 * BATCH);
+        if self.report.finished {
+            return 0;
+        }
+        if self.learning.share.is_infinite() {
+            return most;
+        }
+        let prepared = self.trained.as_ref().filter(|_| self.uses_trained).unwrap_or(&self.base);
+        let earned = self.credit + self.learning.share * self.last - products(prepared, a, self.iterations);
+        let pair = self.training(BATCH) / BATCH as f64 + COPY * rows as f64;
+        let found = (earned - self.price_of(0)) / pair;
+        if found < LEAST_PAIRS.min(most) as f64 { 0 } else { most.min(found as usize) }
     }
 
     /// Whether there is less to learn than it seemed, or more.
-    fn judge(&mut self, iterations: usize) {
+    fn judge(&mut self, collects: bool) {
         let Learning { rounds, patience, .. } = self.learning;
-        if !self.report.finished && self.pairs.len() < BATCH {
+        if collects && self.pairs.len() < BATCH {
             self.failed += ATTEMPTS;
             self.report.finished = self.failed >= ATTEMPTS * patience;
         }
         if !self.changed {
-            self.usual = iterations;
+            self.usual = self.iterations;
         } else if self.report.finished
             && self.uses_trained
             && self.report.rounds < rounds
-            && iterations as f64 > LOST * self.usual as f64
+            && self.iterations as f64 > LOST * self.usual as f64
         {
             (self.failed, self.lost, self.report.finished) = (0, true, false);
         }
@@ -233,11 +274,9 @@ impl Learner {
 
     /// Whether there is something to learn, and enough was earned for it.
     pub(super) fn is_due(&self) -> bool {
-        let price = match &self.trained {
-            Some(_) => self.price(),
-            None => self.last * if self.shifted { 3.0 } else { 2.0 },
-        };
-        !self.report.finished && self.pairs.len() >= BATCH && self.credit >= price
+        !self.report.finished
+            && (self.trained.is_none() && self.report.solves > 0 || self.pairs.len() >= BATCH)
+            && self.credit >= self.price_of(self.pairs.len())
     }
 
     /// Trains on the pairs of the last solve, with smaller steps until a probe is faster.
@@ -257,7 +296,7 @@ impl Learner {
         }
         self.changed = false;
         let mut is_first = true;
-        while self.is_due() {
+        while self.pairs.len() >= BATCH && self.is_due() {
             if std::mem::take(&mut is_first) {
                 self.report.rounds += 1;
             }
@@ -274,23 +313,26 @@ impl Learner {
         Ok(())
     }
 
-    /// Predicted seconds of a training with its probe.
-    fn price(&self) -> f64 {
+    /// Predicted seconds of a round on so many pairs with its probe; of the first probes, where nothing has been trained yet.
+    fn price_of(&self, pairs: usize) -> f64 {
+        if self.trained.is_none() {
+            return self.last * if self.shifted { 3.0 } else { 2.0 };
+        }
         let probe = if self.trained_cost.is_finite() { self.trained_cost } else { self.last };
-        self.training() + probe * if self.changed { 2.0 } else { 1.0 }
+        self.training(pairs) + probe * if self.changed { 2.0 } else { 1.0 }
     }
 
-    /// Predicted seconds of a training.
-    fn training(&self) -> f64 {
+    /// Predicted seconds of a training on so many pairs.
+    fn training(&self, pairs: usize) -> f64 {
         let [entry, row] = STEP;
         let step = entry * self.model.nnz() as f64 + row * self.model.nrows() as f64;
-        (self.pairs.len() / BATCH * self.learning.passes) as f64 * step
+        (pairs / BATCH * self.learning.passes) as f64 * step
     }
 
     /// Trains, and measures what came out. Whether it is better than what there was.
     fn attempt(&mut self, a: &Csr<f64>) -> Result<bool, SolveError> {
         let before = self.trained_cost;
-        self.credit -= self.training();
+        self.credit -= self.training(self.pairs.len());
         self.step_through_pairs();
         // Numbers that are not finite are a factor like any other that is not taken.
         let (cost, iterations) = match self.put(a, Which::New) {
@@ -330,7 +372,7 @@ impl Learner {
         if self.shifted {
             let diagonal = a.diagonal().map_err(SetupError::from)?;
             let optimizer = Optimizer::Adam { alpha: self.alpha };
-            self.model = Trained::identity(a.pattern(), &diagonal)?;
+            self.model = Trained::identity(self.best.pattern(), &diagonal)?;
             self.model.forget(&optimizer);
             self.put(a, Which::New)?;
             let (cost, _) = self.measure(a, Which::New, limit.min(self.trained_cost))?;
@@ -394,6 +436,20 @@ impl Learner {
         self.report.probe_seconds += started.elapsed().as_secs_f64();
         Ok((iterations * seconds, iterations))
     }
+}
+
+/// Predicted seconds of products that so many iterations form only because somebody wants directions.
+fn products(prepared: &Prepared<Csr<f64>>, a: &Csr<f64>, iterations: usize) -> f64 {
+    let with = prepared.predicted_iteration_with_directions(a);
+    let without = prepared.predicted_iteration(a);
+    iterations as f64 * with.zip(without).map_or(0.0, |(with, without)| with - without)
+}
+
+/// Which factor training begins with: IC(k) with the level of the one that was given, or 0. Not the modified factor: its sums of rows are right already,
+/// and steps that spoil them make it worse before anything else makes it better, while IC(k) has ended with fewer iterations on most matrices.
+fn beginning(given: PrecondSpec) -> Incomplete {
+    let cholesky = given.incomplete().filter(|kind| kind.form.kind == Kind::Cholesky);
+    Incomplete::ic(cholesky.map_or(0, |kind| kind.level))
 }
 
 /// At which iteration a history falls below a goal, between two of them as the logarithm does. Where it never does, that at which it would with the mean

@@ -10,9 +10,9 @@ use super::optimizer::Optimizer;
 use crate::error::SetupError;
 use crate::gallery::normal;
 use crate::matrix::{Csr, Pattern};
-use crate::operator::Recipe;
-use crate::precond::{Incomplete, PrecondSpec};
+use crate::precond::{Form, IncompleteSymbolic, PrecondSpec};
 use crate::scalar::Real;
+use crate::schedule::Schedule;
 use crate::setup::SetupRecorder;
 use crate::space::Threads;
 use std::ops::ControlFlow;
@@ -158,10 +158,11 @@ fn incomplete(
     a: &Csr<f64>,
     pattern: &Arc<Pattern>,
 ) -> Result<Option<(Csr<f64>, f64)>, SetupError> {
-    let a = on_pattern(a, pattern);
-    let mut factor = Incomplete::ic(0).analyze(space, &a)?.allocate::<f64, f64>();
+    let symbolic =
+        IncompleteSymbolic::on(Form::CHOLESKY, a.pattern(), pattern, space.threads(), Schedule::Auto)?;
+    let mut factor = symbolic.allocate::<f64, f64>();
     let options = (true, PrecondSpec::ic(0));
-    let shift = match SetupRecorder::default().factor_with(space, options, &a, &mut factor) {
+    let shift = match SetupRecorder::default().factor_with(space, options, a, &mut factor) {
         Err(SetupError::BadPivot { .. }) => return Ok(None),
         other => other?,
     };
@@ -187,16 +188,6 @@ fn incomplete(
 fn diagonal_places(pattern: &Pattern) -> Vec<usize> {
     let place = |i: usize| pattern.row_range(i).start + pattern.row(i).partition_point(|&j| (j as usize) < i);
     (0..pattern.nrows()).map(place).collect()
-}
-
-/// A at the entries of a pattern that has all of its own.
-fn on_pattern(a: &Csr<f64>, pattern: &Arc<Pattern>) -> Csr<f64> {
-    if a.pattern() == pattern {
-        return a.clone();
-    }
-    let value = |i: usize, &j: &u32| a.get(i, j as usize);
-    let row = |i: usize| pattern.row(i).iter().map(move |j| value(i, j));
-    Csr::trusted(Arc::clone(pattern), (0..pattern.nrows()).flat_map(row).collect())
 }
 
 /// A scaled to a unit diagonal.

@@ -500,6 +500,10 @@ impl<S: SolverSpace> Observer<f64, S::Vector> for Watched<'_, S> {
         self.observer.wants_directions()
     }
 
+    fn wants_direction(&self, index: usize) -> bool {
+        self.observer.wants_direction(self.before + index)
+    }
+
     fn direction(&mut self, direction: &Direction<'_, f64, S::Vector>) {
         let [p, a_p] = &mut self.directions;
         let here = self.space.download(direction.p, p).and_then(|()| self.space.download(direction.a_p, a_p));

@@ -13,7 +13,8 @@ use crate::error::{BackendError, SetupError, SolveError};
 use crate::learn::TrainedMatrix;
 use crate::matrix::{Csr, Pattern, SeenValues, exact_scale, sizes_of_matrix};
 use crate::operator::LinearOperator;
-use crate::plan::SolvePlan;
+use crate::plan::{SolvePlan, Work};
+use crate::precond::PrecondSpec;
 use crate::report::{Recovery, Report, Seconds};
 use crate::setup::{LayoutBuilder, SetupContext, SetupRecorder, SetupSummary, agree};
 use crate::space::require_same;
@@ -238,6 +239,22 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
     pub fn predicted_iteration(&self, a: &A) -> Option<f64> {
         let work = stages::work(self.method, (a.matrix()?, &self.plan), &self.summary);
         Some(1e-9 * self.options.machine.iteration(&work))
+    }
+
+    /// The same for an iteration that somebody wants directions of: it always forms A p.
+    pub(crate) fn predicted_iteration_with_directions(&self, a: &A) -> Option<f64> {
+        let work = stages::work(self.method, (a.matrix()?, &self.plan), &self.summary);
+        Some(1e-9 * self.options.machine.iteration(&Work { without_product: false, ..work }))
+    }
+
+    /// The preconditioner that was set up.
+    pub(crate) fn kind(&self) -> PrecondSpec {
+        self.summary.kind
+    }
+
+    /// Where it solves.
+    pub(crate) fn space(&self) -> &Arc<S> {
+        &self.space
     }
 
     /// Takes over the values of a matrix of the same pattern; allocates nothing unless a pivot is bad. A shift that the last
