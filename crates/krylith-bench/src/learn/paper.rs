@@ -11,7 +11,7 @@ use super::{Options, matrix, names};
 use crate::Failure;
 use crate::folder::{self, Head, digits, grouped, table};
 use krylith::gallery::random_vector;
-use krylith::learn::{Training, train, train_by_solving};
+use krylith::learn::{Training, paired, train, train_by_solving};
 use krylith::space::Threads;
 use krylith::transform::{Ordering, order};
 use krylith::{Csr, Method, Outcome, PrecondSpec, Report, SolveError, Solver};
@@ -73,21 +73,6 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     }
     println!("{}", markdown(&record));
     Ok(())
-}
-
-/// A without the entries that have none across the diagonal. The catalogue says that A is symmetric, so they are zeros or rounding errors.
-fn paired(a: &Csr<f64>) -> Result<Csr<f64>, Failure> {
-    let (mut row_ptr, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
-    for i in 0..a.nrows() {
-        let (found, numbers) = a.row(i);
-        for (&j, &v) in found.iter().zip(numbers).filter(|(j, _)| a.pattern().find(**j as usize, i).is_some())
-        {
-            columns.push(j);
-            values.push(v);
-        }
-        row_ptr.push(columns.len());
-    }
-    Ok(Csr::new(a.nrows(), a.ncols(), row_ptr, columns, values)?)
 }
 
 fn compare(options: &Options, name: &str, ordering: Ordering, a: &Csr<f64>) -> Result<Row, Failure> {

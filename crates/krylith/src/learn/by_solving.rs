@@ -64,8 +64,8 @@ pub fn train_by_solving(
     Ok((best.matrix(), *sequence.report()))
 }
 
-/// A without the entries that have none across the diagonal: zeros, if it is symmetric.
-fn paired(a: &Csr<f64>) -> Result<Csr<f64>, MatrixError> {
+/// A without the entries that have none across the diagonal: zeros or rounding errors, if it is symmetric.
+pub fn paired(a: &Csr<f64>) -> Result<Csr<f64>, MatrixError> {
     let (mut row_ptr, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
     for i in 0..a.nrows() {
         let (found, numbers) = a.row(i);

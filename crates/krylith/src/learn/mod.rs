@@ -26,7 +26,7 @@ mod rounds;
 mod train;
 
 pub(crate) use by_solving::TrainedMatrix;
-pub use by_solving::train_by_solving;
+pub use by_solving::{paired, train_by_solving};
 pub use lu::{TrainedLu, train_lu};
 pub use model::Trained;
 pub use online::{Learned, Learning, LearningReport};
