@@ -10,7 +10,7 @@ use super::kernels::{Lanes, dot, fill, update};
 use super::model::{
     Half, StepVectors, bounded, half, require_countable, require_positive, transposed_places,
 };
-use super::optimizer::{Optimizer, Rule};
+use super::optimizer::Optimizer;
 use super::train::{Progress, Training, multiply, sample, scaled};
 use crate::error::SetupError;
 use crate::matrix::{Csr, Pattern};
@@ -36,6 +36,8 @@ pub struct TrainedLu<T = f64> {
     places: Vec<u32>,
     /// Two numbers of the optimizer for every entry of L, and of U.
     moments: [[Vec<T>; 2]; 2],
+    /// The mean of the second of them, of L and of U.
+    mean_squares: [f64; 2],
 }
 
 /// Trains L U ≈ A by the paper's method. `observe` sees every step and may end the training with what it has. An error where A has a diagonal entry that
@@ -66,7 +68,7 @@ pub fn train_lu<T: Real>(
     for k in 0..training.steps {
         sample(space, training, k, &mut x);
         multiply(space, &a, &x, &mut y);
-        let loss = model.step(space, [&x, &y], training.optimizer.rule(k, training.steps, 0), &mut vectors);
+        let loss = model.step(space, [&x, &y], (&training.optimizer, k, training.steps), &mut vectors);
         if observe(&Progress { step: k + 1, steps: training.steps, loss }).is_break() {
             break;
         }
@@ -92,6 +94,7 @@ impl<T: Real> TrainedLu<T> {
             pattern: Arc::clone(pattern),
             scale: diagonal.iter().map(|d| d.sqrt()).collect(),
             moments: [moments(&lower), moments(&upper)],
+            mean_squares: [0.0; 2],
             lower,
             upper,
             transposed,
@@ -99,16 +102,18 @@ impl<T: Real> TrainedLu<T> {
         })
     }
 
-    /// One step towards y = L U x; ‖y − L U x‖² before it.
+    /// One step towards y = L U x, of `steps`; ‖y − L U x‖² before it.
     fn step<const B: usize>(
         &mut self,
         space: &Threads<f64>,
         [x, y]: [&[Lanes<T, B>]; 2],
-        rule: Rule<T>,
+        (optimizer, k, steps): (&Optimizer, usize, usize),
         vectors: &mut StepVectors<T, B>,
     ) -> f64 {
         let StepVectors { z, e, w } = vectors;
-        let TrainedLu { lower, upper, transposed, places, moments: [of_lower, of_upper], .. } = self;
+        let TrainedLu {
+            lower, upper, transposed, places, moments: [of_lower, of_upper], mean_squares, ..
+        } = self;
         fill(space, z, |i| upper.times(i, x));
         fill(space, e, |i| {
             let (mut e, y) = (lower.times(i, z), &y[i]);
@@ -117,9 +122,9 @@ impl<T: Real> TrainedLu<T> {
         });
         fill(space, w, |i| transposed.times(i, e));
         let loss = space.sum_chunks(e.len(), |range| e[range].iter().map(|e| dot(e, e).to_f64()).sum());
-        for (half, [first, second], left, right) in
-            [(lower, of_lower, &e[..], &z[..]), (upper, of_upper, &w[..], x)]
-        {
+        let halves = [(lower, of_lower, &e[..], &z[..]), (upper, of_upper, &w[..], x)];
+        for ((half, [first, second], left, right), mean_square) in halves.into_iter().zip(mean_squares) {
+            let rule = optimizer.rule::<T>((k, steps), 0, *mean_square);
             let Half { row_ptr, columns, values } = half;
             update(space, row_ptr, [values, first, second], |i, [values, first, second]| {
                 let columns = &columns[row_ptr[i]..row_ptr[i + 1]];
@@ -128,6 +133,7 @@ impl<T: Real> TrainedLu<T> {
                     rule.step(gradient, &mut values[k], &mut first[k], &mut second[k]);
                 }
             });
+            *mean_square = optimizer.mean_square(space, second);
         }
         let values = &self.lower.values;
         fill(space, &mut self.transposed.values, |k| values[places[k] as usize]);
@@ -207,9 +213,9 @@ mod tests {
         let (x, y) = (random_vector(4), random_vector(8)[4..].to_vec());
         let lanes = |x: &[f64]| x.iter().map(|&x| [x]).collect::<Vec<_>>();
         let samples = [lanes(&x), lanes(&y)];
-        let rule = optimizer.rule(0, 1, 0);
         let space = Threads::new(2);
-        let found = after.step(&space, [&samples[0], &samples[1]], rule, &mut StepVectors::new(4));
+        let found =
+            after.step(&space, [&samples[0], &samples[1]], (&optimizer, 0, 1), &mut StepVectors::new(4));
         assert!((found - loss(&before, &x, &y)).abs() < 1e-12 * found);
         for upper in [false, true] {
             let of = |model: &mut TrainedLu<f64>, k: usize, by: f64| {

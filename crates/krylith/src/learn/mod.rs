@@ -22,6 +22,7 @@ mod model;
 mod online;
 mod optimizer;
 mod pairs;
+mod probe;
 mod rounds;
 mod train;
 

@@ -47,7 +47,7 @@ pub struct Trained<T = f64> {
     pattern: Arc<Pattern>,
     /// Diagonal of A.
     diagonal: Vec<f64>,
-    /// The unit of row i: √aᵢᵢ, or the diagonal of the factor that the training began with.
+    /// √aᵢᵢ, the unit of row i.
     scale: Vec<f64>,
     /// By rows, the diagonal last.
     lower: Half<T>,
@@ -57,6 +57,8 @@ pub struct Trained<T = f64> {
     places: Vec<u32>,
     /// Two numbers of the optimizer for every entry.
     moments: [Vec<T>; 2],
+    /// The mean of the second of them.
+    mean_square: f64,
     /// Steps that the moments have seen.
     steps: usize,
 }
@@ -111,7 +113,17 @@ impl<T: Real> Trained<T> {
         let scale = diagonal.iter().map(|d| d.sqrt()).collect();
         let moments = [vec![T::ZERO; entries], vec![T::ZERO; entries]];
         let diagonal = diagonal.to_vec();
-        Ok(Trained { pattern: Arc::clone(pattern), diagonal, scale, lower, upper, places, moments, steps: 0 })
+        Ok(Trained {
+            pattern: Arc::clone(pattern),
+            diagonal,
+            scale,
+            lower,
+            upper,
+            places,
+            moments,
+            mean_square: 0.0,
+            steps: 0,
+        })
     }
 
     /// Rows.
@@ -134,15 +146,8 @@ impl<T: Real> Trained<T> {
         &self.scale
     }
 
-    /// L from a matrix P as [`matrix`](Self::matrix) gives it, of the pattern of this one. Its diagonal becomes the unit: a step of one size for
-    /// all entries would spoil the small pivots of an ill-conditioned A.
-    pub(super) fn begin_with(&mut self, p: &Csr<f64>) {
-        self.scale.iter_mut().enumerate().for_each(|(i, scale)| *scale = p.get(i, i).sqrt());
-        self.set(p);
-    }
-
-    /// L from a matrix P, in the units that there are.
-    fn set(&mut self, p: &Csr<f64>) {
+    /// L from a matrix P as [`matrix`](Self::matrix) gives it, of the pattern of this one.
+    pub(super) fn set(&mut self, p: &Csr<f64>) {
         let diagonal = |i: usize| p.get(i, i).sqrt();
         for i in 0..self.nrows() {
             for k in self.lower.row_ptr[i]..self.lower.row_ptr[i + 1] {
@@ -168,7 +173,7 @@ impl<T: Real> Trained<T> {
         for moment in &mut self.moments {
             moment.fill(optimizer.initial());
         }
-        self.steps = 0;
+        (self.steps, self.mean_square) = (0, 0.0);
     }
 
     /// Lᵀ becomes that of L.
@@ -195,7 +200,7 @@ impl<T: Real> Trained<T> {
         });
         fill(space, w, |i| upper.times(i, e));
         let loss = space.sum_chunks(e.len(), |range| e[range].iter().map(|e| dot(e, e).to_f64()).sum());
-        let rule = optimizer.rule::<T>(k, steps, self.steps);
+        let rule = optimizer.rule::<T>((k, steps), self.steps, self.mean_square);
         let Half { row_ptr, columns, values } = &mut self.lower;
         let [first, second] = &mut self.moments;
         let two = T::from_f64(2.0);
@@ -206,6 +211,7 @@ impl<T: Real> Trained<T> {
                 rule.step(gradient, &mut values[k], &mut first[k], &mut second[k]);
             }
         });
+        self.mean_square = optimizer.mean_square(space, second);
         if k + 1 == steps {
             self.steps += steps;
         }

@@ -1,7 +1,7 @@
 //! Learning while solving: a factor that is trained between the solves of a sequence, on what they compute anyway.
 //!
 //! A solve by conjugate gradients leaves pairs (p, A p). Before the next one, or on a thread of its own meanwhile, L takes a step of Adam for every four of
-//! them. The new factor replaces the old one only if a [probe](super::rounds) is faster with it, in the storage that each has: what a trained factor loses where the
+//! them, several times over where that is paid for. The new factor replaces the old one only if a [probe](super::rounds) is faster with it, in the storage that each has: what a trained factor loses where the
 //! untrained one has a faster storage counts. After a few rounds without a gain learning ends, and with it collecting.
 
 use super::model::Trained;
@@ -29,7 +29,7 @@ pub struct Learning {
     pub patience: usize,
     /// The size of the first steps.
     pub alpha: f64,
-    /// How often a round goes through its pairs.
+    /// How often a round goes through its pairs, at most; as often as is earned.
     pub passes: usize,
     /// What training, probes and collecting may take, relative to the solves so far, in predicted seconds. They wait until enough is earned.
     pub share: f64,
@@ -39,7 +39,7 @@ pub struct Learning {
 
 impl Default for Learning {
     fn default() -> Self {
-        Learning { pairs: 128, rounds: 30, patience: 3, alpha: 2e-2, passes: 1, share: 2.0, beside: false }
+        Learning { pairs: 128, rounds: 30, patience: 3, alpha: 2e-2, passes: 4, share: 2.0, beside: false }
     }
 }
 

@@ -7,15 +7,41 @@ use super::kernels::{Lanes, fill};
 use crate::observe::{Direction, Iteration, Observer};
 use crate::scalar::Real;
 use crate::space::Threads;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
-/// Pairs in the units of the model, each with pᵀ A p = 1, which no units change. So smooth directions count for more than in pairs of one length: with them
-/// fewer iterations are left on most matrices.
+/// What is 1 for every pair. Smooth directions count for more where it is the energy; which of both leaves fewer iterations differs from matrix to matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// ‖p‖.
+    Length,
+    /// pᵀ A p.
+    Energy,
+}
+
+impl Unit {
+    pub(super) fn other(self) -> Self {
+        match self {
+            Unit::Length => Unit::Energy,
+            Unit::Energy => Unit::Length,
+        }
+    }
+}
+
+/// p and A p in the units of the model, with ‖p‖ = 1.
+#[derive(Debug, Default)]
+struct Pair<T> {
+    p: Vec<T>,
+    a_p: Vec<T>,
+    /// pᵀ A p.
+    energy: f64,
+}
+
+/// The pairs of a solve.
 #[derive(Debug)]
 pub(super) struct Pairs<T> {
-    kept: Vec<[Vec<T>; 2]>,
+    kept: Vec<Pair<T>>,
     /// Of those that were dropped, for those to come.
-    spare: Vec<[Vec<T>; 2]>,
+    spare: Vec<Pair<T>>,
     most: usize,
     stride: usize,
     copied: usize,
@@ -69,16 +95,19 @@ impl<T: Real> Pairs<T> {
                 return;
             }
         }
-        let factor = 1.0 / curvature.sqrt();
-        if !factor.is_finite() {
+        let square = |range: Range<usize>| range.map(|i| (p[i] * scale[i]).powi(2)).sum();
+        let square = space.sum_chunks(p.len(), square);
+        let (factor, energy) = (1.0 / square.sqrt(), curvature / square);
+        if !(factor.is_finite() && energy > 0.0 && energy.is_finite()) {
             return;
         }
-        let [mut x, mut y] = self.spare.pop().unwrap_or_default();
-        x.resize(p.len(), T::ZERO);
-        y.resize(p.len(), T::ZERO);
-        fill(space, &mut x, |i| T::from_f64(p[i] * scale[i] * factor));
-        fill(space, &mut y, |i| T::from_f64(a_p[i] / scale[i] * factor));
-        self.kept.push([x, y]);
+        let mut pair = self.spare.pop().unwrap_or_default();
+        pair.p.resize(p.len(), T::ZERO);
+        pair.a_p.resize(p.len(), T::ZERO);
+        fill(space, &mut pair.p, |i| T::from_f64(p[i] * scale[i] * factor));
+        fill(space, &mut pair.a_p, |i| T::from_f64(a_p[i] / scale[i] * factor));
+        pair.energy = energy;
+        self.kept.push(pair);
         self.copied += 1;
     }
 
@@ -86,13 +115,15 @@ impl<T: Real> Pairs<T> {
     pub(super) fn gather<const B: usize>(
         &self,
         which: [usize; B],
+        unit: Unit,
         x: &mut [Lanes<T, B>],
         y: &mut [Lanes<T, B>],
     ) {
         for (lane, &k) in which.iter().enumerate() {
-            let [from_x, from_y] = &self.kept[k];
-            x.iter_mut().zip(from_x).for_each(|(to, &from)| to[lane] = from);
-            y.iter_mut().zip(from_y).for_each(|(to, &from)| to[lane] = from);
+            let Pair { p, a_p, energy } = &self.kept[k];
+            let factor = T::from_f64(if unit == Unit::Energy { 1.0 / energy.sqrt() } else { 1.0 });
+            x.iter_mut().zip(p).for_each(|(to, &from)| to[lane] = factor * from);
+            y.iter_mut().zip(a_p).for_each(|(to, &from)| to[lane] = factor * from);
         }
     }
 }
@@ -143,17 +174,19 @@ mod tests {
         for (expected, copied) in [(0, 7), (5, 5), (11, 3)] {
             pairs.begin(expected, 4);
             for k in 0..11 {
-                take(&mut pairs, k + 1, ([0.0, 2.0], [k as f64, 0.0]), 16.0);
+                take(&mut pairs, k + 1, ([0.0, 2.0], [k as f64, 0.0]), 4.0);
             }
             assert_eq!(pairs.copied(), copied);
             // 0, 1, 2, 3; without every second, and with the next: 0, 2, 4, 6; then 0, 4, 8.
-            let found: Vec<f64> = pairs.kept.iter().map(|[_, y]| 4.0 * y[0]).collect();
+            let found: Vec<f64> = pairs.kept.iter().map(|pair| 4.0 * pair.a_p[0]).collect();
             assert_eq!(found, [0.0, 4.0, 8.0]);
-            assert_eq!(pairs.kept[0][0], [0.0, 1.0]);
+            assert_eq!((&pairs.kept[0].p[..], pairs.kept[0].energy), (&[0.0, 1.0][..], 1.0 / 4.0));
         }
         let (mut x, mut y) = (vec![[0.0; 2]; 2], vec![[0.0; 2]; 2]);
-        pairs.gather([2, 0], &mut x, &mut y);
+        pairs.gather([2, 0], Unit::Length, &mut x, &mut y);
         assert_eq!((x[1], y[0]), ([1.0, 1.0], [2.0, 0.0]));
+        pairs.gather([2, 0], Unit::Energy, &mut x, &mut y);
+        assert_eq!((x[1], y[0]), ([2.0, 2.0], [4.0, 0.0]));
         // A direction of zero teaches nothing.
         pairs.begin(0, 4);
         take(&mut pairs, 1, ([0.0; 2], [0.0; 2]), 0.0);

@@ -144,7 +144,7 @@ pub(super) fn start<T: Real>(
     }
     let shift = match incomplete(space, a, pattern)? {
         Some((p, shift)) => {
-            model.begin_with(&p);
+            model.set(&p);
             shift
         }
         None => f64::INFINITY,

@@ -19,6 +19,7 @@ use crate::report::{Recovery, Report, Seconds};
 use crate::setup::{LayoutBuilder, SetupContext, SetupRecorder, SetupSummary, agree};
 use crate::space::require_same;
 use crate::sparsify::{Sparsified, Sparsify};
+use crate::transform::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -250,6 +251,12 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
     /// The preconditioner that was set up.
     pub(crate) fn kind(&self) -> PrecondSpec {
         self.summary.kind
+    }
+
+    /// Whether it was set up for A as it is: in its order, all of its entries, no shift.
+    pub(crate) fn is_of_a_as_given(&self) -> bool {
+        let as_given = self.plan.ordering == Ordering::Natural && self.options.shift == 0.0;
+        as_given && self.sparsified.is_none() && self.recovery.is_empty()
     }
 
     /// Where it solves.
