@@ -238,6 +238,8 @@ fn training_takes_no_more_than_its_share() {
     let rounds = |share: f64| {
         let mut learning = Learning::default();
         learning.share = share;
+        // It does not end where it has no gain.
+        learning.patience = 100;
         let mut learned = Learned::new(&solver, &a, learning).unwrap();
         let (b, mut x) = (random_vector(a.nrows()), vec![0.0; a.nrows()]);
         for _ in 0..8 {
