@@ -242,7 +242,7 @@ impl Learner {
         failed: &Report,
     ) -> Result<Report, SolveError> {
         self.pairs.clear();
-        (self.uses_trained, self.unconfirmed) = (false, false);
+        (self.uses_trained, self.unconfirmed, self.report.break_even) = (false, false, None);
         self.setbacks += 1;
         self.report.finished |= self.setbacks >= SETBACKS;
         let started = Instant::now();
@@ -603,6 +603,7 @@ mod tests {
         learner.best = Trained::identity(a.pattern(), &a.diagonal().unwrap()).unwrap();
         learner.put(&a, Which::Best).unwrap();
         (learner.uses_trained, learner.given_iterations) = (true, 50);
+        learner.report.break_even = Some(1);
         let report = learner.solve(&a, &b, &mut x, &mut ()).unwrap();
         report.require_converged().unwrap();
         assert!(report.iterations > 50 && report.iterations < 100, "{}", report.iterations);
@@ -612,6 +613,7 @@ mod tests {
             report.recovery
         );
         assert!(report.rungs.len() >= 2 && report.preconditioner == "ic0");
+        assert_eq!(learner.report.break_even, None);
         assert!(!learner.report.finished && learner.factor().is_none() && learner.report.solves == 1);
         x.fill(0.0);
         learner.uses_trained = true;
