@@ -36,7 +36,7 @@ fn missing(reached: f64, goal: f64) -> f64 {
 }
 
 /// Ends a solve that makes no progress, and shows iterations to another observer.
-pub(super) struct Progress<'a> {
+pub(super) struct ProgressGuard<'a> {
     pub(super) observer: &'a mut dyn Observer<f64>,
     /// Iterations in which the residual has to be halved at least once.
     pub(super) most: usize,
@@ -46,13 +46,13 @@ pub(super) struct Progress<'a> {
     pub(super) has_ended: bool,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> ProgressGuard<'a> {
     pub(super) fn new(observer: &'a mut dyn Observer<f64>, most: usize) -> Self {
-        Progress { observer, most, least: (f64::INFINITY, 0), has_ended: false }
+        ProgressGuard { observer, most, least: (f64::INFINITY, 0), has_ended: false }
     }
 }
 
-impl Observer<f64> for Progress<'_> {
+impl Observer<f64> for ProgressGuard<'_> {
     fn iterated(&mut self, iteration: &Iteration<f64>) -> ControlFlow<()> {
         let Iteration { index, residual_norm, .. } = *iteration;
         if residual_norm <= 0.5 * self.least.0 {
@@ -95,7 +95,7 @@ mod tests {
     fn a_solve_without_progress_is_ended() {
         let end = |norms: &[f64]| {
             let mut nobody = ();
-            let mut progress = Progress::new(&mut nobody, 2);
+            let mut progress = ProgressGuard::new(&mut nobody, 2);
             let ends = |(index, &residual_norm): (usize, &f64)| {
                 progress.iterated(&Iteration { index, residual_norm, rhs_norm: 1.0 }).is_break()
             };

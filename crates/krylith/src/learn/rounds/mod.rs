@@ -10,12 +10,15 @@
 //! Solves earn a share of their own predicted seconds; training and probes spend it, and wait where there is not enough. So what may be spent is counted from
 //! iterations, not by the clock: the same sequence of systems gives the same bits.
 
+mod credit;
+
+use self::credit::{COPY, products};
 use super::kernels::Lanes;
 use super::model::{StepVectors, Trained};
 use super::online::{Learning, LearningReport};
 use super::optimizer::Optimizer;
 use super::pairs::{Collector, Pairs, Unit};
-use super::probe::{Progress, iterations_to};
+use super::probe::{ProgressGuard, iterations_to};
 use super::train::{Start, start};
 use crate::choice::Method;
 use crate::error::{SetupError, SolveError};
@@ -48,18 +51,10 @@ const SMALLER: f64 = 0.3;
 const SMALLEST: f64 = 5e-3;
 /// Solves that fail with a trained factor, after which learning ends.
 const SETBACKS: usize = 2;
-/// Fewer pairs are not worth a probe.
-const LEAST_PAIRS: usize = 64;
-/// Bytes that pairs may take.
-const BYTES: usize = 1 << 28;
 /// A solve with a changed matrix that takes so many times the iterations of those before opens learning again.
 const LOST: f64 = 1.25;
 /// Of the probe, and of the one that confirms it; no right-hand side of a training has them.
 const SEEDS: [u64; 2] = [u64::MAX, u64::MAX - 1];
-/// Seconds of a step per entry of L and per row: a rough figure, which only decides how soon a round is affordable.
-const STEP: [f64; 2] = [6e-9, 12e-9];
-/// Seconds of copying a pair, per row: rough likewise.
-const COPY: f64 = 8e-9;
 
 /// A factor that a probe is solved with.
 #[derive(Clone, Copy, PartialEq)]
@@ -201,7 +196,7 @@ impl Learner {
         // It may take fewer iterations than the last.
         pairs.begin(self.iterations / 2, most);
         let patience = if self.uses_trained { self.given_iterations } else { usize::MAX };
-        let mut progress = Progress::new(observer, patience);
+        let mut progress = ProgressGuard::new(observer, patience);
         let solved = if !collects {
             prepared.solve_watched(a, b, x, Watch { observer: Some(&mut progress), stop: None })
         } else {
@@ -259,47 +254,6 @@ impl Learner {
         Ok(solved)
     }
 
-    /// What a solve of so many seconds earned and saved; collecting took so many of its predicted seconds.
-    fn account(&mut self, mut spent: f64, collecting: f64) {
-        let report = &mut self.report;
-        report.solves += 1;
-        report.solve_seconds += spent;
-        if self.last > 0.0 {
-            self.credit += self.learning.share * self.last - collecting;
-            let seconds = spent * collecting / (self.last + collecting);
-            report.collecting_seconds += seconds;
-            spent -= seconds;
-        }
-        if self.uses_trained {
-            // A solve with the given factor would have taken as much longer as the probe does.
-            let saved = spent * (self.cost / self.trained_cost - 1.0);
-            report.saved_seconds += saved;
-            let paid = report.seconds + report.collecting_seconds;
-            let left = (paid - report.saved_seconds).max(0.0) / saved.max(f64::MIN_POSITIVE);
-            if report.break_even.is_none_or(|solve| solve >= report.solves) {
-                report.break_even = Some(report.solves + left.min(1e9).ceil() as usize);
-            }
-        }
-    }
-
-    /// How many pairs a round can be paid for if the next solve is like the last one; 0 where they are not worth collecting.
-    fn affordable_pairs(&self, a: &Csr<f64>) -> usize {
-        let rows = self.model.nrows();
-        let most = self.learning.pairs.min(BYTES / (8 * rows.max(1))).max(2 * BATCH);
-        if self.report.finished {
-            return 0;
-        }
-        if self.learning.share.is_infinite() {
-            return most;
-        }
-        let prepared = self.trained.as_ref().filter(|_| self.uses_trained).unwrap_or(&self.base);
-        let spent = products(prepared, a, self.iterations) + self.price_of_confirmation();
-        let earned = self.credit + self.learning.share * self.last - spent;
-        let pair = self.training(BATCH) / BATCH as f64 + COPY * rows as f64;
-        let found = (earned - self.price_of(0)) / pair;
-        if found < LEAST_PAIRS.min(most) as f64 { 0 } else { most.min(found as usize) }
-    }
-
     /// Whether there is less to learn than it seemed, or more.
     fn judge(&mut self, collects: bool) {
         let Learning { rounds, patience, .. } = self.learning;
@@ -333,31 +287,6 @@ impl Learner {
         self.seen = SeenValues::of(&self.space, a);
         (self.changed, self.second_cost) = (true, None);
         Ok(())
-    }
-
-    /// Whether there is something to learn, and enough was earned for it.
-    pub(super) fn is_due(&self) -> bool {
-        self.can_confirm() || self.can_train()
-    }
-
-    fn can_train(&self) -> bool {
-        !self.report.finished
-            && (self.trained.is_none() && self.report.solves > 0 || self.pairs.len() >= BATCH)
-            && self.credit >= self.price_of(self.pairs.len()) + self.price_of_confirmation()
-    }
-
-    fn can_confirm(&self) -> bool {
-        self.unconfirmed && self.credit >= self.price_of_confirmation()
-    }
-
-    /// Predicted seconds of the second probe, which training leaves; 0 where none is needed, or where conjugate gradients break down with the given factor, so that there
-    /// is nothing to compare with.
-    fn price_of_confirmation(&self) -> f64 {
-        if !self.unconfirmed || self.cost.is_infinite() {
-            return 0.0;
-        }
-        let given = if self.second_cost.is_none() { self.cost } else { 0.0 };
-        given + self.trained_cost
     }
 
     /// Trains on the pairs of the last solve, with smaller steps until a probe is faster.
@@ -414,15 +343,6 @@ impl Learner {
         Ok(())
     }
 
-    /// Predicted seconds of a round on so many pairs with its probe; of the first probes, where nothing has been trained yet.
-    fn price_of(&self, pairs: usize) -> f64 {
-        if self.trained.is_none() {
-            return self.last * self.first_probes() as f64;
-        }
-        let probe = if self.trained_cost.is_finite() { self.trained_cost } else { self.last };
-        self.training(pairs) + probe * if self.changed { 2.0 } else { 1.0 }
-    }
-
     /// How many probes are solved before the first round.
     fn first_probes(&self) -> usize {
         if self.shifted { 3 } else { 2 - usize::from(self.begins_with_given()) }
@@ -432,20 +352,6 @@ impl Learner {
     fn begins_with_given(&self) -> bool {
         let kind = self.base.kind();
         !self.shifted && self.base.is_of_a_as_given() && kind == PrecondSpec::ic(beginning(kind).level)
-    }
-
-    /// Predicted seconds of a pass through so many pairs.
-    fn training(&self, pairs: usize) -> f64 {
-        let [entry, row] = STEP;
-        let step = entry * self.model.nnz() as f64 + row * self.model.nrows() as f64;
-        (pairs / BATCH) as f64 * step
-    }
-
-    /// How often the pairs are gone through: as often as can be paid for together with a probe.
-    fn affordable_passes(&self) -> usize {
-        let pass = self.training(self.pairs.len());
-        let found = 1.0 + (self.credit - self.price_of(self.pairs.len())) / pass;
-        (found as usize).clamp(1, self.learning.passes.max(1))
     }
 
     /// Trains, and measures what came out. Whether it is better than what there was.
@@ -499,7 +405,8 @@ impl Learner {
             }
             _ => self.measure(a, Which::Best, 0, limit)?.0,
         };
-        if self.shifted {
+        // Breakdown without a shift: A is hardly definite, and the diagonal may go further.
+        if self.shifted || self.trained_cost.is_infinite() {
             let diagonal = a.diagonal().map_err(SetupError::from)?;
             let optimizer = Optimizer::Adam { alpha: self.alpha };
             self.model = Trained::identity(self.best.pattern(), &diagonal)?;
@@ -572,13 +479,6 @@ impl Learner {
         self.report.probe_seconds += started.elapsed().as_secs_f64();
         Ok((iterations * seconds, iterations))
     }
-}
-
-/// Predicted seconds of products that so many iterations form only because somebody wants directions.
-fn products(prepared: &Prepared<Csr<f64>>, a: &Csr<f64>, iterations: usize) -> f64 {
-    let with = prepared.predicted_iteration_with_directions(a);
-    let without = prepared.predicted_iteration(a);
-    iterations as f64 * with.zip(without).map_or(0.0, |(with, without)| with - without)
 }
 
 /// Which factor training begins with: IC(k) with the level of the one that was given, or 0. Not the modified factor: its sums of rows are right already,

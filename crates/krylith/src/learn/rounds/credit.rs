@@ -1,0 +1,112 @@
+//! What learning may take: solves earn a share of their own predicted seconds, and collecting, training and probes spend it.
+
+use super::{BATCH, Learner};
+use crate::matrix::Csr;
+use crate::solver::Prepared;
+
+/// Fewer pairs are not worth a probe.
+const LEAST_PAIRS: usize = 64;
+/// Bytes that pairs may take.
+const BYTES: usize = 1 << 28;
+/// Seconds of a step per entry of L and per row: a rough figure, which only decides how soon a round is affordable.
+const STEP: [f64; 2] = [6e-9, 12e-9];
+/// Seconds of copying a pair, per row: rough likewise.
+pub(super) const COPY: f64 = 8e-9;
+
+impl Learner {
+    /// What a solve of so many seconds earned and saved; collecting took so many of its predicted seconds.
+    pub(super) fn account(&mut self, mut spent: f64, collecting: f64) {
+        let report = &mut self.report;
+        report.solves += 1;
+        report.solve_seconds += spent;
+        if self.last > 0.0 {
+            self.credit += self.learning.share * self.last - collecting;
+            let seconds = spent * collecting / (self.last + collecting);
+            report.collecting_seconds += seconds;
+            spent -= seconds;
+        }
+        if self.uses_trained {
+            // A solve with the given factor would have taken as much longer as the probe does.
+            let saved = spent * (self.cost / self.trained_cost - 1.0);
+            report.saved_seconds += saved;
+            let paid = report.seconds + report.collecting_seconds;
+            let left = (paid - report.saved_seconds).max(0.0) / saved.max(f64::MIN_POSITIVE);
+            if report.break_even.is_none_or(|solve| solve >= report.solves) {
+                report.break_even = Some(report.solves + left.min(1e9).ceil() as usize);
+            }
+        }
+    }
+
+    /// How many pairs a round can be paid for if the next solve is like the last one; 0 where they are not worth collecting.
+    pub(super) fn affordable_pairs(&self, a: &Csr<f64>) -> usize {
+        let rows = self.model.nrows();
+        let most = self.learning.pairs.min(BYTES / (8 * rows.max(1))).max(2 * BATCH);
+        if self.report.finished {
+            return 0;
+        }
+        if self.learning.share.is_infinite() {
+            return most;
+        }
+        let prepared = self.trained.as_ref().filter(|_| self.uses_trained).unwrap_or(&self.base);
+        let spent = products(prepared, a, self.iterations) + self.price_of_confirmation();
+        let earned = self.credit + self.learning.share * self.last - spent;
+        let pair = self.training(BATCH) / BATCH as f64 + COPY * rows as f64;
+        let found = (earned - self.price_of(0)) / pair;
+        if found < LEAST_PAIRS.min(most) as f64 { 0 } else { most.min(found as usize) }
+    }
+
+    /// Whether there is something to learn, and enough was earned for it.
+    pub(in crate::learn) fn is_due(&self) -> bool {
+        self.can_confirm() || self.can_train()
+    }
+
+    pub(super) fn can_train(&self) -> bool {
+        !self.report.finished
+            && (self.trained.is_none() && self.report.solves > 0 || self.pairs.len() >= BATCH)
+            && self.credit >= self.price_of(self.pairs.len()) + self.price_of_confirmation()
+    }
+
+    pub(super) fn can_confirm(&self) -> bool {
+        self.unconfirmed && self.credit >= self.price_of_confirmation()
+    }
+
+    /// Predicted seconds of the second probe, which training leaves; 0 where none is needed, or where conjugate gradients break down with the given factor, so that there
+    /// is nothing to compare with.
+    pub(super) fn price_of_confirmation(&self) -> f64 {
+        if !self.unconfirmed || self.cost.is_infinite() {
+            return 0.0;
+        }
+        let given = if self.second_cost.is_none() { self.cost } else { 0.0 };
+        given + self.trained_cost
+    }
+
+    /// Predicted seconds of a round on so many pairs with its probe; of the first probes, where nothing has been trained yet.
+    pub(super) fn price_of(&self, pairs: usize) -> f64 {
+        if self.trained.is_none() {
+            return self.last * self.first_probes() as f64;
+        }
+        let probe = if self.trained_cost.is_finite() { self.trained_cost } else { self.last };
+        self.training(pairs) + probe * if self.changed { 2.0 } else { 1.0 }
+    }
+
+    /// Predicted seconds of a pass through so many pairs.
+    pub(super) fn training(&self, pairs: usize) -> f64 {
+        let [entry, row] = STEP;
+        let step = entry * self.model.nnz() as f64 + row * self.model.nrows() as f64;
+        (pairs / BATCH) as f64 * step
+    }
+
+    /// How often the pairs are gone through: as often as can be paid for together with a probe.
+    pub(super) fn affordable_passes(&self) -> usize {
+        let pass = self.training(self.pairs.len());
+        let found = 1.0 + (self.credit - self.price_of(self.pairs.len())) / pass;
+        (found as usize).clamp(1, self.learning.passes.max(1))
+    }
+}
+
+/// Predicted seconds of products that so many iterations form only because somebody wants directions.
+pub(super) fn products(prepared: &Prepared<Csr<f64>>, a: &Csr<f64>, iterations: usize) -> f64 {
+    let with = prepared.predicted_iteration_with_directions(a);
+    let without = prepared.predicted_iteration(a);
+    iterations as f64 * with.zip(without).map_or(0.0, |(with, without)| with - without)
+}
