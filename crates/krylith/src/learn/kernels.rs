@@ -1,12 +1,16 @@
 //! Loops over the rows of a factor, divided among threads; every row is computed by one of them, in the order of its entries.
 #![allow(unsafe_code)]
 
+use super::optimizer::Rule;
 use crate::disjoint::DisjointSlice;
 use crate::scalar::Real;
 use crate::space::Threads;
+use std::ops::Range;
 
 /// Rows that a thread takes at once.
 const GRAIN: usize = 64;
+/// Gradients that are kept before entries are moved along them, many at once.
+const BLOCK: usize = 256;
 
 /// The samples of a step at one place.
 pub(super) type Lanes<T, const B: usize> = [T; B];
@@ -23,22 +27,36 @@ pub(super) fn fill<T: Copy + Send>(space: &Threads<f64>, out: &mut [T], row: imp
     });
 }
 
-/// Changes the entries of every row: their values and two numbers that belong to each.
-pub(super) fn update<T: Copy + Send>(
+/// Moves the entries of all rows, with their moments, along their gradients; `gradient` is given a row and the place of an entry.
+pub(super) fn update<T: Real>(
     space: &Threads<f64>,
+    rule: Rule<T>,
     row_ptr: &[usize],
     [values, first, second]: [&mut [T]; 3],
-    row: impl Fn(usize, [&mut [T]; 3]) + Sync,
+    gradient: impl Fn(usize, usize) -> T + Sync,
 ) {
     let n = row_ptr.len() - 1;
     let all = [values, first, second].map(DisjointSlice::new);
     space.team().run(|member| {
-        for i in member.part(n, GRAIN) {
-            let range = row_ptr[i]..row_ptr[i + 1];
+        let part = member.part(n, GRAIN);
+        let mut gradients = [T::ZERO; BLOCK];
+        let mut block = row_ptr[part.start]..row_ptr[part.start];
+        let move_along = |gradients: &[T], block: Range<usize>| {
             // SAFETY: rows do not overlap, and each has one member.
-            let own = all.each_ref().map(|slice| unsafe { slice.get(range.clone()) });
-            row(i, own);
+            let own = all.each_ref().map(|slice| unsafe { slice.get(block.clone()) });
+            rule.step(&gradients[..block.len()], own);
+        };
+        for i in part {
+            for place in row_ptr[i]..row_ptr[i + 1] {
+                gradients[block.len()] = gradient(i, place);
+                block.end += 1;
+                if block.len() == BLOCK {
+                    move_along(&gradients, block.clone());
+                    block.start = block.end;
+                }
+            }
         }
+        move_along(&gradients, block);
     });
 }
 
@@ -62,5 +80,20 @@ pub(super) fn times<T: Real, const B: usize>(
 /// Σ aₖ bₖ over the samples at a place.
 #[inline]
 pub(super) fn dot<T: Real, const B: usize>(a: &Lanes<T, B>, b: &Lanes<T, B>) -> T {
-    a.iter().zip(b).fold(T::ZERO, |sum, (&a, &b)| sum + a * b)
+    sum::<T, B>(std::array::from_fn(|k| a[k] * b[k]))
+}
+
+/// The sum over the samples at a place, a power of two of them, by halves: what the vector units do well.
+#[inline]
+pub(super) fn sum<T: Real, const B: usize>(mut a: Lanes<T, B>) -> T {
+    const { assert!(B.is_power_of_two()) };
+    let mut half = B / 2;
+    while half > 0 {
+        for k in 0..half {
+            let other = a[k + half];
+            a[k] += other;
+        }
+        half /= 2;
+    }
+    a[0]
 }

@@ -126,12 +126,8 @@ impl<T: Real> TrainedLu<T> {
         for ((half, [first, second], left, right), mean_square) in halves.into_iter().zip(mean_squares) {
             let rule = optimizer.rule::<T>((k, steps), 0, *mean_square);
             let Half { row_ptr, columns, values } = half;
-            update(space, row_ptr, [values, first, second], |i, [values, first, second]| {
-                let columns = &columns[row_ptr[i]..row_ptr[i + 1]];
-                for (k, &j) in columns.iter().enumerate() {
-                    let gradient = T::from_f64(2.0) * dot(&left[i], &right[j as usize]);
-                    rule.step(gradient, &mut values[k], &mut first[k], &mut second[k]);
-                }
+            update(space, rule, row_ptr, [values, first, second], |i, place| {
+                T::from_f64(2.0) * dot(&left[i], &right[columns[place] as usize])
             });
             *mean_square = optimizer.mean_square(space, second);
         }

@@ -7,7 +7,7 @@
 //!
 //! Storage: L twice, two numbers of the optimizer per entry, five vectors per sample.
 
-use super::kernels::{Lanes, dot, fill, times, update};
+use super::kernels::{Lanes, dot, fill, sum, times, update};
 use super::optimizer::Optimizer;
 use crate::error::{BackendError, SetupError};
 use crate::matrix::{Csr, Pattern};
@@ -204,12 +204,11 @@ impl<T: Real> Trained<T> {
         let Half { row_ptr, columns, values } = &mut self.lower;
         let [first, second] = &mut self.moments;
         let two = T::from_f64(2.0);
-        update(space, row_ptr, [values, first, second], |i, [values, first, second]| {
-            let columns = &columns[row_ptr[i]..row_ptr[i + 1]];
-            for (k, &j) in columns.iter().enumerate() {
-                let gradient = two * (dot(&e[i], &z[j as usize]) + dot(&x[i], &w[j as usize]));
-                rule.step(gradient, &mut values[k], &mut first[k], &mut second[k]);
-            }
+        update(space, rule, row_ptr, [values, first, second], |i, place| {
+            let (e, x) = (&e[i], &x[i]);
+            let j = columns[place] as usize;
+            let (z, w) = (&z[j], &w[j]);
+            two * sum::<T, B>(std::array::from_fn(|k| e[k] * z[k] + x[k] * w[k]))
         });
         self.mean_square = optimizer.mean_square(space, second);
         if k + 1 == steps {

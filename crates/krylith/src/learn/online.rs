@@ -2,7 +2,7 @@
 //!
 //! A solve by conjugate gradients leaves pairs (p, A p). Before the next one, or on a thread of its own meanwhile, L takes a step of Adam for every four of
 //! them, several times over where that is paid for. The new factor replaces the old one only if a [probe](super::rounds) is faster with it, in the storage that each has: what a trained factor loses where the
-//! untrained one has a faster storage counts. After a few rounds without a gain learning ends, and with it collecting.
+//! untrained one has a faster storage counts. After a few rounds without a gain that pays learning ends, and with it collecting.
 
 use super::model::Trained;
 use super::rounds::Learner;
@@ -25,7 +25,7 @@ pub struct Learning {
     pub pairs: usize,
     /// Rounds of training at most.
     pub rounds: usize,
-    /// Rounds without a gain after which learning ends.
+    /// Rounds without a gain that pays after which learning ends. One pays that saves in a hundred solves what its training took.
     pub patience: usize,
     /// The size of the first steps.
     pub alpha: f64,

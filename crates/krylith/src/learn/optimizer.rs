@@ -85,22 +85,27 @@ impl Optimizer {
 }
 
 impl<T: Real> Rule<T> {
-    /// Moves an entry; `first` and `second` are its numbers.
+    /// Moves entries along their gradients; `first` and `second` are their moments.
     #[inline]
-    pub(super) fn step(self, gradient: T, value: &mut T, first: &mut T, second: &mut T) {
+    pub(super) fn step(self, gradients: &[T], [values, first, second]: [&mut [T]; 3]) {
+        let values = values.iter_mut().zip(gradients);
         match self {
             Rule::AdaGrad { alpha } => {
-                *first += gradient * gradient;
-                // An entry that never had a gradient stays.
-                if *first > T::ZERO {
-                    *value -= alpha * gradient / first.sqrt();
+                for ((value, &gradient), first) in values.zip(first) {
+                    *first += gradient * gradient;
+                    // An entry that never had a gradient stays.
+                    if *first > T::ZERO {
+                        *value -= alpha * gradient / first.sqrt();
+                    }
                 }
             }
             Rule::Adam { rate, unbias, floor } => {
                 let (b1, b2) = (T::from_f64(BETA_1), T::from_f64(BETA_2));
-                *first = b1 * *first + (T::ONE - b1) * gradient;
-                *second = b2 * *second + (T::ONE - b2) * gradient * gradient;
-                if floor > T::ZERO {
+                // Without a floor there is no mean of squares yet: moments alone are changed.
+                let (rate, floor) = if floor > T::ZERO { (rate, floor) } else { (T::ZERO, T::ONE) };
+                for (((value, &gradient), first), second) in values.zip(first).zip(second) {
+                    *first = b1 * *first + (T::ONE - b1) * gradient;
+                    *second = b2 * *second + (T::ONE - b2) * gradient * gradient;
                     *value -= rate * *first / ((*second * unbias).sqrt() + floor);
                 }
             }
@@ -112,11 +117,16 @@ impl<T: Real> Rule<T> {
 mod tests {
     use super::*;
 
+    /// Slices of one entry.
+    fn one<T>(entry: [&mut T; 3]) -> [&mut [T]; 3] {
+        entry.map(std::slice::from_mut)
+    }
+
     #[test]
     fn first_steps_by_hand() {
         let (mut value, mut first, mut second) = (1.0f64, 0.1, 0.1);
         let adagrad = Optimizer::AdaGrad { alpha: 0.1, initial: 0.1 };
-        adagrad.rule((0, 10), 0, 0.0).step(2.0, &mut value, &mut first, &mut second);
+        adagrad.rule((0, 10), 0, 0.0).step(&[2.0], one([&mut value, &mut first, &mut second]));
         assert_eq!((value, first), (1.0 - 0.1 * 2.0 / 4.1f64.sqrt(), 4.1));
         // Adam's first step fills the moments. The second has the size of its rate where the gradient is as before and far above the floor, and less below it.
         let adam = Optimizer::Adam { alpha: 0.01 };
@@ -124,12 +134,12 @@ mod tests {
         let rate = 0.5 * 0.01 * (1.0 + (std::f64::consts::PI / 10.0).cos());
         for gradient in [1e3, -1e3, 1e-2, -1e-3] {
             let (mut value, mut first, mut second) = (1.0f64, 0.0, 0.0);
-            adam.rule((0, 10), 0, 0.0).step(gradient, &mut value, &mut first, &mut second);
+            adam.rule((0, 10), 0, 0.0).step(&[gradient], one([&mut value, &mut first, &mut second]));
             assert_eq!(value, 1.0);
             let ratios = [first / (0.1 * gradient), second / (0.01 * gradient * gradient)];
             assert!(ratios.iter().all(|ratio| (ratio - 1.0).abs() < 1e-12), "{ratios:?}");
             // v̂ is 0.01 in the mean, so ε is 0.01.
-            adam.rule((1, 10), 0, square).step(gradient, &mut value, &mut first, &mut second);
+            adam.rule((1, 10), 0, square).step(&[gradient], one([&mut value, &mut first, &mut second]));
             let expected = 1.0 - rate * gradient / (gradient.abs() + 0.01);
             assert!((value - expected).abs() < 1e-12, "{value} {expected}");
         }
@@ -139,7 +149,7 @@ mod tests {
     fn a_gradient_of_zero_moves_nothing() {
         for optimizer in [Optimizer::AdaGrad { alpha: 0.1, initial: 0.0 }, Optimizer::Adam { alpha: 0.1 }] {
             let (mut value, mut first, mut second) = (1.0f32, 0.0, 0.0);
-            optimizer.rule((1, 10), 0, 1.0).step(0.0, &mut value, &mut first, &mut second);
+            optimizer.rule((1, 10), 0, 1.0).step(&[0.0], one([&mut value, &mut first, &mut second]));
             assert_eq!(value, 1.0);
         }
     }

@@ -114,17 +114,18 @@ impl<T: Real> Pairs<T> {
     /// Puts pairs with these numbers side by side.
     pub(super) fn gather<const B: usize>(
         &self,
+        space: &Threads<f64>,
         which: [usize; B],
         unit: Unit,
-        x: &mut [Lanes<T, B>],
-        y: &mut [Lanes<T, B>],
+        [x, y]: [&mut [Lanes<T, B>]; 2],
     ) {
-        for (lane, &k) in which.iter().enumerate() {
-            let Pair { p, a_p, energy } = &self.kept[k];
-            let factor = T::from_f64(if unit == Unit::Energy { 1.0 / energy.sqrt() } else { 1.0 });
-            x.iter_mut().zip(p).for_each(|(to, &from)| to[lane] = factor * from);
-            y.iter_mut().zip(a_p).for_each(|(to, &from)| to[lane] = factor * from);
-        }
+        let pairs = which.map(|k| &self.kept[k]);
+        let factors = pairs.map(|pair| match unit {
+            Unit::Length => T::ONE,
+            Unit::Energy => T::from_f64(1.0 / pair.energy.sqrt()),
+        });
+        fill(space, x, |i| std::array::from_fn(|k| factors[k] * pairs[k].p[i]));
+        fill(space, y, |i| std::array::from_fn(|k| factors[k] * pairs[k].a_p[i]));
     }
 }
 
@@ -182,10 +183,11 @@ mod tests {
             assert_eq!(found, [0.0, 4.0, 8.0]);
             assert_eq!((&pairs.kept[0].p[..], pairs.kept[0].energy), (&[0.0, 1.0][..], 1.0 / 4.0));
         }
+        let space = Threads::new(1);
         let (mut x, mut y) = (vec![[0.0; 2]; 2], vec![[0.0; 2]; 2]);
-        pairs.gather([2, 0], Unit::Length, &mut x, &mut y);
+        pairs.gather(&space, [2, 0], Unit::Length, [&mut x, &mut y]);
         assert_eq!((x[1], y[0]), ([1.0, 1.0], [2.0, 0.0]));
-        pairs.gather([2, 0], Unit::Energy, &mut x, &mut y);
+        pairs.gather(&space, [2, 0], Unit::Energy, [&mut x, &mut y]);
         assert_eq!((x[1], y[0]), ([2.0, 2.0], [4.0, 0.0]));
         // A direction of zero teaches nothing.
         pairs.begin(0, 4);

@@ -8,8 +8,11 @@ use crate::solver::Prepared;
 const LEAST_PAIRS: usize = 64;
 /// Bytes that pairs may take.
 const BYTES: usize = 1 << 28;
-/// Seconds of a step per entry of L and per row: a rough figure, which only decides how soon a round is affordable.
-const STEP: [f64; 2] = [6e-9, 12e-9];
+/// A training that takes less than this many times its probe is put off until more is earned: probes would take what training needs.
+const WORTH: f64 = 2.0;
+/// Seconds of a step per entry of L and per row, on one thread with all vectors in its cache; up to 1.6 times as many where they are not. Rough: it only decides how soon a
+/// round is affordable.
+const STEP: [f64; 2] = [8e-9, 16e-9];
 /// Seconds of copying a pair, per row: rough likewise.
 pub(super) const COPY: f64 = 8e-9;
 
@@ -39,8 +42,7 @@ impl Learner {
 
     /// How many pairs a round can be paid for if the next solve is like the last one; 0 where they are not worth collecting.
     pub(super) fn affordable_pairs(&self, a: &Csr<f64>) -> usize {
-        let rows = self.model.nrows();
-        let most = self.learning.pairs.min(BYTES / (8 * rows.max(1))).max(2 * BATCH);
+        let most = self.most_pairs();
         if self.report.finished {
             return 0;
         }
@@ -50,9 +52,17 @@ impl Learner {
         let prepared = self.trained.as_ref().filter(|_| self.uses_trained).unwrap_or(&self.base);
         let spent = products(prepared, a, self.iterations) + self.price_of_confirmation();
         let earned = self.credit + self.learning.share * self.last - spent;
-        let pair = self.training(BATCH) / BATCH as f64 + COPY * rows as f64;
-        let found = (earned - self.price_of(0)) / pair;
-        if found < LEAST_PAIRS.min(most) as f64 { 0 } else { most.min(found as usize) }
+        let pair = self.training(BATCH) / BATCH as f64 + COPY * self.model.nrows() as f64;
+        let left = earned - self.price_of_probes();
+        if left < (LEAST_PAIRS.min(most) as f64 * pair).max(self.least_training()) {
+            return 0;
+        }
+        most.min((left / pair) as usize)
+    }
+
+    /// Pairs that a solve may leave.
+    fn most_pairs(&self) -> usize {
+        self.learning.pairs.min(BYTES / (8 * self.model.nrows().max(1))).max(2 * BATCH)
     }
 
     /// Whether there is something to learn, and enough was earned for it.
@@ -63,7 +73,7 @@ impl Learner {
     pub(super) fn can_train(&self) -> bool {
         !self.report.finished
             && (self.trained.is_none() && self.report.solves > 0 || self.pairs.len() >= BATCH)
-            && self.credit >= self.price_of(self.pairs.len()) + self.price_of_confirmation()
+            && self.credit >= self.price_of_round() + self.price_of_confirmation()
     }
 
     pub(super) fn can_confirm(&self) -> bool {
@@ -72,7 +82,7 @@ impl Learner {
 
     /// Predicted seconds of the second probe, which training leaves; 0 where none is needed, or where conjugate gradients break down with the given factor, so that there
     /// is nothing to compare with.
-    pub(super) fn price_of_confirmation(&self) -> f64 {
+    fn price_of_confirmation(&self) -> f64 {
         if !self.unconfirmed || self.cost.is_infinite() {
             return 0.0;
         }
@@ -80,13 +90,32 @@ impl Learner {
         given + self.trained_cost
     }
 
-    /// Predicted seconds of a round on so many pairs with its probe; of the first probes, where nothing has been trained yet.
-    pub(super) fn price_of(&self, pairs: usize) -> f64 {
-        if self.trained.is_none() {
-            return self.last * self.first_probes() as f64;
+    /// Predicted seconds of a round on the pairs that there are; of the first probes, where nothing has been trained yet.
+    fn price_of_round(&self) -> f64 {
+        let training = match &self.trained {
+            Some(_) => self.training(self.pairs.len()).max(self.least_training()),
+            None => 0.0,
+        };
+        self.price_of_probes() + training
+    }
+
+    /// Predicted seconds of the probes of a round.
+    fn price_of_probes(&self) -> f64 {
+        match &self.trained {
+            None => self.last * self.first_probes() as f64,
+            Some(_) => self.probe() * if self.changed { 2.0 } else { 1.0 },
         }
-        let probe = if self.trained_cost.is_finite() { self.trained_cost } else { self.last };
-        self.training(pairs) + probe * if self.changed { 2.0 } else { 1.0 }
+    }
+
+    /// Predicted seconds of a probe with the best trained factor.
+    fn probe(&self) -> f64 {
+        if self.trained_cost.is_finite() { self.trained_cost } else { self.last }
+    }
+
+    /// Predicted seconds of a training that is worth its probe; less where all passes through all pairs take less.
+    fn least_training(&self) -> f64 {
+        let all = self.learning.passes.max(1) as f64 * self.training(self.most_pairs());
+        if self.trained.is_some() { all.min(WORTH * self.probe()) } else { 0.0 }
     }
 
     /// Predicted seconds of a pass through so many pairs.
@@ -98,8 +127,7 @@ impl Learner {
 
     /// How often the pairs are gone through: as often as can be paid for together with a probe.
     pub(super) fn affordable_passes(&self) -> usize {
-        let pass = self.training(self.pairs.len());
-        let found = 1.0 + (self.credit - self.price_of(self.pairs.len())) / pass;
+        let found = (self.credit - self.price_of_probes()) / self.training(self.pairs.len());
         (found as usize).clamp(1, self.learning.passes.max(1))
     }
 }

@@ -7,7 +7,7 @@
 //! Before a trained factor is used instead of the one that was given, a probe with another right-hand side has to confirm it: the first one was the measure by which it was chosen, and the
 //! iterations of an ill-conditioned matrix differ so much from one right-hand side to the next that among several factors the one that is best for it is so by chance.
 //!
-//! Solves earn a share of their own predicted seconds; training and probes spend it, and wait where there is not enough. So what may be spent is counted from
+//! Solves earn a share of their own predicted seconds; training and probes spend it, and wait where there is not enough, or not enough to train for longer than the probe takes. So what may be spent is counted from
 //! iterations, not by the clock: the same sequence of systems gives the same bits.
 
 mod credit;
@@ -41,6 +41,8 @@ const BATCH: usize = 4;
 const GAIN: f64 = 0.99;
 /// A second probe confirms a factor that makes it faster than the given one by this.
 const CONFIRMED: f64 = 0.95;
+/// A gain pays if it saves in so many solves what its training took.
+const HORIZON: f64 = 100.0;
 /// The size of steps after a gain, relative to before.
 const DECAY: f64 = 0.9;
 /// Trainings without a gain, each with smaller steps, after which a round is given up.
@@ -94,7 +96,7 @@ pub(super) struct Learner {
     trained_cost: f64,
     alpha: f64,
     unit: Unit,
-    /// Trainings since the last gain.
+    /// Trainings since the last gain that pays.
     failed: usize,
     /// Predicted seconds that training may still take.
     credit: f64,
@@ -356,7 +358,7 @@ impl Learner {
 
     /// Trains, and measures what came out. Whether it is better than what there was.
     fn attempt(&mut self, a: &Csr<f64>) -> Result<bool, SolveError> {
-        let before = self.trained_cost;
+        let (before, credit) = (self.trained_cost, self.credit);
         let passes = self.affordable_passes();
         self.credit -= passes as f64 * self.training(self.pairs.len());
         self.step_through_pairs(passes);
@@ -376,7 +378,8 @@ impl Learner {
             self.report.accepted += 1;
             self.report.probe_iterations[1] = iterations;
             self.alpha *= DECAY;
-            self.failed = 0;
+            let pays = HORIZON * (before - cost) >= credit - self.credit;
+            self.failed = if pays { 0 } else { self.failed + 1 };
             self.unconfirmed = !self.uses_trained && cost < GAIN * self.cost;
             return Ok(true);
         }
@@ -448,7 +451,7 @@ impl Learner {
         for k in 0..steps {
             // Pairs of a batch are spread over the solve.
             let which = std::array::from_fn(|lane| lane * batches + k % batches);
-            pairs.gather(which, self.unit, x, y);
+            pairs.gather(&self.space, which, self.unit, [&mut *x, &mut *y]);
             self.model.step(&self.space, [&*x, &*y], (&optimizer, k, steps), &mut self.vectors);
         }
     }
