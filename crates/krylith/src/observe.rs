@@ -42,7 +42,7 @@ pub trait Observer<R, V: ?Sized = [R]> {
     }
 
     /// Whether the direction that leads to this iteration is to be shown; asked before each where directions are wanted. One that is not
-    /// costs nothing: it is neither copied nor brought into the order of A.
+    /// is neither copied nor brought into the order of A.
     fn wants_direction(&self, _index: usize) -> bool {
         self.wants_directions()
     }

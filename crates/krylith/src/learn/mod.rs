@@ -3,7 +3,7 @@
 //!   M = L Lᵀ on a fixed pattern;  minimise ‖A X − L Lᵀ X‖² over the entries of L, for samples X
 //!
 //! The samples decide which modes M gets right. Booth, Sun & Garnett draw them at random ([`Training::paper`]); conjugate gradients compute pairs
-//! (p, A p) in every iteration, which cost nothing and weigh modes as the iteration needs it ([`Learned`]).
+//! (p, A p) in every iteration, which cost a copy and weigh modes as the iteration needs it ([`Learned`]).
 //!
 //! A trained factor is handed to a solver as a matrix: P = L̂ + D + L̂ᵀ with D = diag(l²ᵢᵢ) and l̂ᵢⱼ = lᵢⱼ lⱼⱼ has
 //! (D + L̂) D⁻¹ (D + L̂ᵀ) = L Lᵀ, so symmetric Gauss–Seidel on P (`ssor`) is M. P has the pattern of A, or of whatever the factor was

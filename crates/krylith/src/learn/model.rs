@@ -241,7 +241,7 @@ impl<T: Real> Trained<T> {
     /// Bytes that it holds.
     pub fn bytes(&self) -> usize {
         let entry = 4 * size_of::<T>() + 12;
-        self.nnz() * entry + self.nrows() * 24
+        self.nnz() * entry + self.nrows() * 32
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A solve by conjugate gradients leaves pairs (p, A p). Before the next one, or on a thread of its own meanwhile, L takes a step of Adam for every four of
 //! them, several times over where that is paid for. The new factor replaces the old one only if a [probe](super::rounds) is faster with it, in the storage that each has: what a trained factor loses where the
-//! untrained one has a faster storage counts. After a few rounds without a gain that pays learning ends, and with it collecting.
+//! untrained one has a faster storage counts. After a few trainings without a gain that pays learning ends, and with it collecting.
 
 use super::model::Trained;
 use super::rounds::Learner;
@@ -21,13 +21,13 @@ type Away = (Box<Learner>, Result<(), SolveError>);
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Learning {
-    /// Pairs that are kept of a solve, at most; fewer where a round on them would take more than is earned, or where they would take more than 256 MB.
+    /// Pairs that are kept of a solve, at most; fewer where a round on them would take more than is earned, or where they would take more than 256 MB; 8 at least.
     pub pairs: usize,
     /// Rounds of training at most.
     pub rounds: usize,
-    /// Rounds without a gain that pays after which learning ends. One pays that saves in a hundred solves what its training took.
+    /// Learning ends after three times as many trainings in succession without a gain that pays. One pays that saves in a hundred solves what its training took.
     pub patience: usize,
-    /// The size of the first steps.
+    /// The size of the first steps where a round goes through its pairs once; less by the root of how often it does.
     pub alpha: f64,
     /// How often a round goes through its pairs, at most; as often as is earned.
     pub passes: usize,

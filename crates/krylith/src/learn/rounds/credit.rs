@@ -28,7 +28,7 @@ impl Learner {
             report.collecting_seconds += seconds;
             spent -= seconds;
         }
-        if self.uses_trained {
+        if self.uses_trained && self.cost.is_finite() {
             // A solve with the given factor would have taken as much longer as the probe does.
             let saved = spent * (self.cost / self.trained_cost - 1.0);
             report.saved_seconds += saved;
@@ -38,6 +38,12 @@ impl Learner {
                 report.break_even = Some(report.solves + left.min(1e9).ceil() as usize);
             }
         }
+    }
+
+    /// Takes what training or a probe was predicted to take.
+    pub(super) fn spend(&mut self, seconds: f64) {
+        self.credit -= seconds;
+        self.spent += seconds;
     }
 
     /// How many pairs a round can be paid for if the next solve is like the last one; 0 where they are not worth collecting.
@@ -80,7 +86,7 @@ impl Learner {
         self.unconfirmed && self.credit >= self.price_of_confirmation()
     }
 
-    /// Predicted seconds of the second probe, which training leaves; 0 where none is needed, or where conjugate gradients break down with the given factor, so that there
+    /// Predicted seconds of the second probe, which training waits for; 0 where none is needed, or where conjugate gradients break down with the given factor, so that there
     /// is nothing to compare with.
     fn price_of_confirmation(&self) -> f64 {
         if !self.unconfirmed || self.cost.is_infinite() {

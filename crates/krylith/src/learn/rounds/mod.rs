@@ -100,6 +100,8 @@ pub(super) struct Learner {
     failed: usize,
     /// Predicted seconds that training may still take.
     credit: f64,
+    /// Predicted seconds that training and probes took.
+    spent: f64,
     /// Predicted seconds of the last solve, without collecting.
     last: f64,
     /// Iterations of the last solve.
@@ -158,6 +160,7 @@ impl Learner {
             unit: Unit::Length,
             failed: 0,
             credit: 0.0,
+            spent: 0.0,
             last: 0.0,
             iterations: 0,
             given_iterations: 0,
@@ -261,7 +264,7 @@ impl Learner {
         let Learning { rounds, patience, .. } = self.learning;
         if collects && self.pairs.len() < BATCH {
             self.failed += ATTEMPTS;
-            self.report.finished = self.failed >= ATTEMPTS * patience;
+            self.report.finished = self.failed >= ATTEMPTS.saturating_mul(patience);
         }
         if !self.changed {
             self.usual = self.iterations;
@@ -301,9 +304,10 @@ impl Learner {
         } else if self.changed && self.can_train() {
             let (cost, iterations) = self.measure(a, Which::Best, 0, f64::INFINITY)?;
             // What the given factor takes has changed likewise, unless there is reason to doubt it.
-            self.cost = match std::mem::take(&mut self.lost) {
-                true => self.measure(a, Which::Given, 0, f64::INFINITY)?.0,
-                false => self.cost * cost / self.trained_cost,
+            let (change, lost) = (cost / self.trained_cost, std::mem::take(&mut self.lost));
+            self.cost = match change > 0.0 && change.is_finite() && !lost {
+                true => self.cost * change,
+                false => self.measure(a, Which::Given, 0, f64::INFINITY)?.0,
             };
             self.trained_cost = cost;
             self.report.probe_iterations[1] = iterations;
@@ -320,8 +324,10 @@ impl Learner {
         }
         self.confirm(a)?;
         self.uses_trained &= self.trained_cost < GAIN * self.cost;
+        self.report.break_even = self.report.break_even.filter(|_| self.uses_trained);
         let Learning { rounds, patience, .. } = self.learning;
-        self.report.finished |= self.report.rounds >= rounds || self.failed >= ATTEMPTS * patience;
+        self.report.finished |=
+            self.report.rounds >= rounds || self.failed >= ATTEMPTS.saturating_mul(patience);
         self.report.seconds += started.elapsed().as_secs_f64();
         // They have taught what they can.
         self.pairs.clear();
@@ -358,9 +364,9 @@ impl Learner {
 
     /// Trains, and measures what came out. Whether it is better than what there was.
     fn attempt(&mut self, a: &Csr<f64>) -> Result<bool, SolveError> {
-        let (before, credit) = (self.trained_cost, self.credit);
+        let (before, spent) = (self.trained_cost, self.spent);
         let passes = self.affordable_passes();
-        self.credit -= passes as f64 * self.training(self.pairs.len());
+        self.spend(passes as f64 * self.training(self.pairs.len()));
         self.step_through_pairs(passes);
         // Numbers that are not finite are a factor like any other that is not taken.
         let (cost, iterations) = match self.put(a, Which::New) {
@@ -378,7 +384,7 @@ impl Learner {
             self.report.accepted += 1;
             self.report.probe_iterations[1] = iterations;
             self.alpha *= DECAY;
-            let pays = HORIZON * (before - cost) >= credit - self.credit;
+            let pays = HORIZON * (before - cost) >= self.spent - spent;
             self.failed = if pays { 0 } else { self.failed + 1 };
             self.unconfirmed = !self.uses_trained && cost < GAIN * self.cost;
             return Ok(true);
@@ -406,7 +412,11 @@ impl Learner {
             Some(trained) if self.begins_with_given() => {
                 iterations * trained.predicted_iteration(a).unwrap_or(1.0)
             }
-            _ => self.measure(a, Which::Best, 0, limit)?.0,
+            _ => {
+                let (cost, iterations) = self.measure(a, Which::Best, 0, limit)?;
+                self.report.probe_iterations[1] = iterations;
+                cost
+            }
         };
         // Breakdown without a shift: A is hardly definite, and the diagonal may go further.
         if self.shifted || self.trained_cost.is_infinite() {
@@ -415,9 +425,10 @@ impl Learner {
             self.model = Trained::identity(self.best.pattern(), &diagonal)?;
             self.model.forget(&optimizer);
             self.put(a, Which::New)?;
-            let (cost, _) = self.measure(a, Which::New, 0, limit.min(self.trained_cost))?;
+            let limit = limit.min(self.trained_cost).min(self.credit);
+            let (cost, iterations) = self.measure(a, Which::New, 0, limit)?;
             if cost < self.trained_cost {
-                self.trained_cost = cost;
+                (self.trained_cost, self.report.probe_iterations[1]) = (cost, iterations);
                 self.best.clone_from(&self.model);
             } else {
                 self.model.clone_from(&self.best);
@@ -478,7 +489,7 @@ impl Learner {
         let watch = Watch { observer: None, stop: Some(&mut stop) };
         let report = prepared.solve_watched(a, b, &mut x, watch)?;
         let iterations = iterations_to(goal, &report);
-        self.credit -= report.iterations as f64 * seconds;
+        self.spend(report.iterations as f64 * seconds);
         self.report.probe_seconds += started.elapsed().as_secs_f64();
         Ok((iterations * seconds, iterations))
     }
