@@ -77,16 +77,16 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
     let total = started.elapsed().as_secs_f64();
     let done = Done { options, loaded: &loaded, rhs: &rhs, read, total, place: &place };
     match report {
-        Ok(report) if done.write_all(&x, &report) => Ok(status(report.outcome)),
+        Ok(report) if done.write_all(&x, &report) => Ok(status(&report)),
         Ok(_) => Ok(ExitCode::from(2)),
         Err(error) => failed(options, &loaded, "solve_failed", &error),
     }
 }
 
 /// The exit status of an answer that was written.
-fn status(outcome: Outcome) -> ExitCode {
-    match outcome {
-        Outcome::Converged => ExitCode::SUCCESS,
+fn status(report: &Report) -> ExitCode {
+    match report.outcome {
+        _ if report.is_answer() => ExitCode::SUCCESS,
         Outcome::Interrupted => ExitCode::from(INTERRUPTED),
         _ => ExitCode::from(3),
     }

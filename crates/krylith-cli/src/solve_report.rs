@@ -20,8 +20,8 @@ pub fn text(done: &Done, r: &Report) -> String {
     let mut line = |label: &str, value: String| {
         writeln!(text, "  {label:18}{value}").expect("writing to a string");
     };
-    if let Some(meaning) = meaning(r.outcome) {
-        line("outcome", meaning.into());
+    if let Some(meaning) = meaning(r) {
+        line("outcome", meaning);
     }
     line("method", format!("{} with {}, {}", r.solver, r.preconditioner, threads(&r.team)));
     line("because", because(r).into());
@@ -177,30 +177,43 @@ fn headline(r: &Report) -> String {
     let ended = match r.outcome {
         Outcome::Converged => format!("converged in {iterations}"),
         Outcome::Interrupted => format!("interrupted after {iterations}"),
+        Outcome::LeastSquares => format!("least squares after {iterations}"),
         other => format!("not converged ({}) after {iterations}", other.name().replace('_', " ")),
     };
     format!("{ended}, relative residual {:.1e} (recomputed)", r.relative_residual)
 }
 
 /// What an outcome means, where the first line leaves a question.
-fn meaning(outcome: Outcome) -> Option<&'static str> {
-    match outcome {
-        Outcome::Converged => None,
-        Outcome::MaxIterations => Some("the limit of --max-iterations is reached"),
-        Outcome::AttainableAccuracy => {
-            Some("x is as good as the arithmetic allows; the tolerance asks for more")
+fn meaning(r: &Report) -> Option<String> {
+    let null = r.certificate.null_vector.as_ref();
+    let least = null.map_or(String::new(), |null| format!(" below {:.1e}", null.least_residual));
+    let words = match r.outcome {
+        Outcome::Converged => return None,
+        Outcome::MaxIterations => "the limit of --max-iterations is reached",
+        Outcome::AttainableAccuracy if null.is_some() => {
+            "A is nearly singular: an answer within the tolerance would be larger than 64 bits have digits for"
         }
-        Outcome::Singular => Some("A is singular or nearly so, and b is not in its range"),
-        Outcome::Diverged => Some("the residual grew without bound"),
-        Outcome::Breakdown => Some("the method cannot go on"),
-        Outcome::IndefiniteOperator => Some("A is not positive definite, as the method needs it"),
+        Outcome::AttainableAccuracy => "x is as good as the arithmetic allows; the tolerance asks for more",
+        Outcome::LeastSquares => {
+            let projected = r.projected_residual.unwrap_or(f64::NAN);
+            return Some(format!(
+                "b has a part outside of the range of A: no x has a residual{least}, and x is within {projected:.1e} of it"
+            ));
+        }
+        Outcome::Singular => {
+            return Some(format!("A is singular and b is not in its range: no x has a residual{least}"));
+        }
+        Outcome::Diverged => "the residual grew without bound",
+        Outcome::Breakdown => "the method cannot go on",
+        Outcome::IndefiniteOperator => "A is not positive definite, as the method needs it",
         Outcome::IndefinitePreconditioner => {
-            Some("the preconditioner is not positive definite, as the method needs it")
+            "the preconditioner is not positive definite, as the method needs it"
         }
-        Outcome::NotFinite => Some("an infinite number or NaN came up in the first iteration"),
-        Outcome::Interrupted => Some("x is the best answer so far"),
-        _ => None,
-    }
+        Outcome::NotFinite => "an infinite number or NaN came up in the first iteration",
+        Outcome::Interrupted => "x is the best answer so far",
+        _ => return None,
+    };
+    Some(words.into())
 }
 
 /// Why the method was chosen, without its name where that stands in the line above.

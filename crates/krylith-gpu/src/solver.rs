@@ -119,10 +119,14 @@ impl LinearOperator<DeviceSpace<f64>> for Csr<f64> {
         &self,
         space: &DeviceSpace<f64>,
         r: &Buffer<f64>,
+        low: Option<&Buffer<f64>>,
     ) -> Result<Option<NormalResidual<f64>>, BackendError> {
-        let mut own = vec![0.0; r.len()];
-        space.download(r, &mut own)?;
-        LinearOperator::<Threads<f64>>::normal_residual(self, space.threads(), &own)
+        let own = |v: &Buffer<f64>| {
+            let mut own = vec![0.0; v.len()];
+            space.download(v, &mut own).map(|()| own)
+        };
+        let (r, low) = (own(r)?, low.map(own).transpose()?);
+        LinearOperator::<Threads<f64>>::normal_residual(self, space.threads(), &r, low.as_ref())
     }
 
     fn matrix(&self) -> Option<&Csr<f64>> {

@@ -22,7 +22,9 @@ impl Report {
     pub fn advice(&self) -> Vec<String> {
         let mut advice = match self.outcome {
             Outcome::Converged | Outcome::Interrupted => Vec::new(),
+            _ if self.is_answer() => Vec::new(),
             Outcome::AttainableAccuracy => vec![self.looser_tolerance()],
+            Outcome::LeastSquares => self.of_least_squares(),
             Outcome::Singular => self.of_singular(),
             Outcome::MaxIterations => self.of_too_few_iterations(),
             _ => self.of_failed_method(),
@@ -40,20 +42,25 @@ impl Report {
     }
 
     fn of_singular(&self) -> Vec<String> {
+        let mut advice = self.of_least_squares();
+        if self.solver != Method::Lsmr.to_string() {
+            advice.insert(1, "try --solver lsmr: it minimises the residual of any system".into());
+        }
+        advice
+    }
+
+    fn of_least_squares(&self) -> Vec<String> {
         let facts = self.plan.facts.as_ref();
         let by_pattern = facts.filter(|facts| facts.structural_rank < facts.rows);
-        let mut advice = vec![match by_pattern {
+        let check = match by_pattern {
             Some(facts) => format!(
                 "check the matrix: every matrix of this pattern is singular, of rank {} of {} at most",
                 facts.structural_rank, facts.rows
             ),
-            None => "check b: it has a part that no A x can be, and x is about the least squares".into(),
-        }];
-        let least_squares = self.recovery.iter().any(|step| step.action.starts_with("least squares"));
-        if !least_squares && self.solver != Method::Lsmr.to_string() {
-            advice.push("try --solver lsmr: it minimises the residual of any system".into());
-        }
-        advice
+            None => "check b: it has a part outside of the range of A".into(),
+        };
+        let named = "if the least squares are wanted, name the null space (--null-space constant or FILE)";
+        vec![check, named.into()]
     }
 
     fn of_too_few_iterations(&self) -> Vec<String> {

@@ -39,11 +39,17 @@ pub struct ResidualBounds<R> {
     pub precise: bool,
 }
 
-/// The sizes of Aᵀr for some r.
+/// The sizes of Aᵀr for some r, evaluated in double-double.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
 pub struct NormalResidual<R> {
     /// ‖Aᵀr‖₂ / ‖|A|ᵀ|r|‖₂, which does not depend on the scales of rows.
     pub ratio: R,
+    /// ‖D⁻¹Aᵀr‖₂, D the largest entries of the columns of A, as a multiple of what rounding alone may leave of it in `f64`: up to 1, r is a left null vector up
+    /// to rounding.
+    pub in_roundings: R,
+    /// Aᵀr = 0 without any rounding.
+    pub is_zero: bool,
     /// A bound of the norm of the numbers |aⱼᵀr| / ‖aⱼ‖₂ of all columns aⱼ, so that |rᵀA x|² is at most the square of this times Σ ‖aⱼ‖₂² xⱼ² for every x.
     pub cosines: R,
 }
@@ -116,11 +122,13 @@ pub trait LinearOperator<S: Space> {
         Ok(ResidualNorms { norm, largest, certain: None })
     }
 
-    /// The sizes of Aᵀr, where the operator knows its entries: near zero only if a residual much smaller than r needs a large x.
+    /// The sizes of Aᵀ(r + low), where the operator knows its entries: near zero only if a residual much smaller than r needs a large x.
+    /// `low` has the digits of a vector that `f64` has no room for; without it they are zero.
     fn normal_residual(
         &self,
         _space: &S,
         _r: &S::Vector,
+        _low: Option<&S::Vector>,
     ) -> Result<Option<NormalResidual<S::Real>>, BackendError> {
         Ok(None)
     }
@@ -335,8 +343,9 @@ impl<S: Space, O: LinearOperator<S>> LinearOperator<S> for &O {
         &self,
         space: &S,
         r: &S::Vector,
+        low: Option<&S::Vector>,
     ) -> Result<Option<NormalResidual<S::Real>>, BackendError> {
-        (**self).normal_residual(space, r)
+        (**self).normal_residual(space, r, low)
     }
 
     fn matrix(&self) -> Option<&Csr<S::Scalar>> {

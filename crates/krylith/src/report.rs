@@ -20,10 +20,13 @@ pub enum Outcome {
     Converged,
     /// The limit of iterations is reached.
     MaxIterations,
-    /// The answer is at the limit of the arithmetic: its backward error is that of rounding, but the tolerance asks for more.
+    /// The answer is at the limit of the arithmetic: its backward error is that of rounding, but the tolerance asks for more. Or A is nearly
+    /// singular ([`Certificate::null_vector`]): an x within the tolerance would be so large that rounding its entries alone changes A x by more.
     AttainableAccuracy,
-    /// A is singular, or nearly so, and b is not in its range: a vector y with Aᵀy ≈ 0 and yᵀb ≠ 0 proves that every x within the
-    /// tolerance would be so large that rounding its entries alone changes A x by more.
+    /// No x meets the tolerance, and x is the least squares: b has a part y outside of the range of A, with Aᵀy zero up to rounding
+    /// ([`Certificate::null_vector`]), and ‖b − y − A x‖₂ ≤ max(rtol ‖b − y‖₂, atol). Of least norm where the null space of A is known.
+    LeastSquares,
+    /// A is singular and b is not in its range: a vector y with Aᵀy = 0, without any rounding, and yᵀb ≠ 0 ([`Certificate::null_vector`]) proves that no x meets the tolerance. x is the best that was found.
     Singular,
     /// The residual has grown beyond 1/ε times the least one, or the iteration came to numbers that are not finite.
     Diverged,
@@ -46,6 +49,7 @@ impl Outcome {
             Outcome::Converged => "converged",
             Outcome::MaxIterations => "max_iterations",
             Outcome::AttainableAccuracy => "attainable_accuracy",
+            Outcome::LeastSquares => "least_squares",
             Outcome::Singular => "singular",
             Outcome::Diverged => "diverged",
             Outcome::Breakdown => "breakdown",
@@ -106,6 +110,40 @@ pub struct Certificate {
     pub criterion: Cow<'static, str>,
     /// What ‖b − A x‖₂ / ‖b‖₂ is at most, the rounding of the recomputed residual included.
     pub residual_bound: Option<f64>,
+    /// Why no x has a small residual, where that was found.
+    #[serde(default)]
+    pub null_vector: Option<NullVector>,
+}
+
+/// A vector y with Aᵀy ≈ 0. For every x, yᵀ(b − A x) = yᵀb − (Aᵀy)ᵀx, so that a residual much smaller than |yᵀb| / ‖y‖ needs a large x, and
+/// cannot be had where Aᵀy = 0. Anyone can check it: [`Csr::transpose`](crate::Csr::transpose) and a product.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct NullVector {
+    /// How close Aᵀy is to zero.
+    pub level: NullLevel,
+    /// y; of several processes, this one's part.
+    pub y: Vec<f64>,
+    /// The digits of y that `y` has no room for; empty where they are zero.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub y_low: Vec<f64>,
+    /// ‖Aᵀy‖₂ / ‖|A|ᵀ|y|‖₂, evaluated in double-double.
+    pub product: f64,
+    /// |yᵀb| / (‖y‖₂ ‖b‖₂): with Aᵀy = 0, no x has a smaller relative residual.
+    pub least_residual: f64,
+}
+
+/// How close Aᵀy is to zero, from the weakest statement to the strongest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum NullLevel {
+    /// So close that an x within the tolerance is larger than `f64` has digits for: A is nearly singular.
+    Nearly,
+    /// Zero up to the rounding of y and of the products in `f64`, columns scaled to a largest entry of 1.
+    Rounding,
+    /// Zero without any rounding: A is singular.
+    Exact,
 }
 
 /// Seconds by phase.
@@ -146,6 +184,13 @@ pub struct Report {
     /// ‖b − A x‖₂ / ‖b‖₂, recomputed from A, x and b.
     #[serde(deserialize_with = "number")]
     pub relative_residual: f64,
+    /// ‖b − y − A x‖₂ / ‖b‖₂ with the part y of b that is outside of the range of A ([`Certificate::null_vector`]), where that part is known and x is
+    /// the least squares.
+    #[serde(default)]
+    pub projected_residual: Option<f64>,
+    /// Whether the caller named the null space of A, so that the least squares are an answer.
+    #[serde(default)]
+    pub null_space_named: bool,
     /// ‖b − A x‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞): x solves exactly a system whose A and b differ by this much, relatively. Not there
     /// for an A that is not a matrix. It bounds the residual, not the error of x.
     pub backward_error: Option<f64>,
@@ -289,10 +334,16 @@ pub struct NotConverged {
 }
 
 impl Report {
-    /// An error unless the recomputed residual meets the tolerance.
+    /// Whether x is what was asked for: the recomputed residual meets the tolerance, or x is the least squares of a system whose null space the
+    /// caller has named.
+    pub fn is_answer(&self) -> bool {
+        self.outcome == Outcome::Converged || self.outcome == Outcome::LeastSquares && self.null_space_named
+    }
+
+    /// An error unless x is what was asked for ([`is_answer`](Self::is_answer)).
     pub fn require_converged(&self) -> Result<&Self, NotConverged> {
         match self.outcome {
-            Outcome::Converged => Ok(self),
+            _ if self.is_answer() => Ok(self),
             outcome => Err(NotConverged {
                 outcome,
                 iterations: self.iterations,

@@ -5,7 +5,7 @@ mod exact;
 
 use exact::{Random, norm, relative_residual, residual};
 use krylith::operator::LinearOperator;
-use krylith::report::Outcome;
+use krylith::report::{NullLevel, Outcome};
 use krylith::solver::{FillRule, Layout, MatchingMode, Method, PrecondSpec, Threshold};
 use krylith::space::Threads;
 use krylith::transform::Ordering;
@@ -329,21 +329,19 @@ fn a_singular_system_without_an_answer_is_called_that() {
     let mean = b.iter().sum::<f64>() / n as f64;
     let least = mean * (n as f64).sqrt() / norm(&b);
     for method in [Method::Auto, Method::Minres, Method::Cg, Method::BiCgStab, Method::Gmres(30)] {
-        // MINRES with M = I minimises the residual that is measured here
         let minres = method == Method::Minres;
         let preconditioner = if minres { PrecondSpec::none() } else { PrecondSpec::auto() };
         let solver = Solver::new().method(method).preconditioner(preconditioner).max_iterations(1000);
         let solution = solver.solve(&a, &b).unwrap();
-        assert_eq!(solution.report.outcome, Outcome::Singular, "{method}");
-        assert!(solution.report.normal_residual.unwrap() <= 1e-8);
+        assert_eq!(solution.report.outcome, Outcome::LeastSquares, "{method}");
         let reached = relative_residual(&a, &solution.x, &b);
-        let most = if minres { 1.001 * least } else { 1.0 };
-        assert!((0.999 * least..=most).contains(&reached), "{method}: {reached} {least}");
+        assert!((reached / least - 1.0).abs() < 1e-7, "{method}: {reached} {least}");
         assert!(solution.x.iter().all(|x| x.abs() < 1e6), "{method}");
     }
 }
 
-/// The null vector of Aᵀ is no constant: MINRES finds it, or rather its residual is one.
+/// The null vector of Aᵀ is no constant: MINRES finds it, or rather its residual is one. The entries of A are rounded, so that it is a null vector up to
+/// rounding only, and nothing is proven.
 #[test]
 fn a_null_space_that_is_not_constant_is_found_in_the_residual() {
     let mut a = neumann(20);
@@ -358,13 +356,8 @@ fn a_null_space_that_is_not_constant_is_found_in_the_residual() {
     let b: Vec<f64> = (0..n).map(|i| 1.0 + (i as f64).sin()).collect();
     let minres = Solver::new().method(Method::Minres).preconditioner(PrecondSpec::none());
     let report = minres.clone().solve(&a, &b).unwrap().report;
-    assert_eq!(
-        report.outcome,
-        Outcome::Singular,
-        "{:?} {}",
-        report.normal_residual,
-        report.relative_residual
-    );
+    assert_eq!(report.outcome, Outcome::AttainableAccuracy, "{:?} {report}", report.normal_residual);
+    assert_eq!(report.certificate.null_vector.unwrap().level, NullLevel::Rounding);
     // slow is not singular
     let a = "poisson2d:60".parse::<krylith::gallery::Problem>().unwrap().generate().unwrap();
     let report = minres.max_iterations(30).solve(&a, &vec![1.0; 3600]).unwrap().report;

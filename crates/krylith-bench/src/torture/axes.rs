@@ -37,7 +37,7 @@ pub fn kind_of(family: &str) -> Kind {
     match family {
         "catalogue" => Kind::Catalogue,
         "outer-product" | "outer-square" | "equal-rows" | "equal-columns" | "perturbed" | "nearly-equal"
-        | "graded" => Kind::Singular,
+        | "graded" | "shifted-laplacian" => Kind::Singular,
         grid if grid.starts_with("grid") => Kind::Grid,
         _ => Kind::Hostile,
     }
@@ -186,7 +186,8 @@ mod tests {
         assert_eq!(index(Of::Family), "family");
         assert_eq!(index(Of::Preconditioner), "preconditioner");
         assert_eq!(index(Of::Memory), "memory");
-        assert_eq!(Of::Memory as usize + 1, AXES.len());
+        assert_eq!(index(Of::NullSpace), "null-space");
+        assert_eq!(Of::NullSpace as usize + 1, AXES.len());
         for axis in AXES.iter() {
             assert_eq!(
                 axis.values.iter().filter(|(name, _)| *name == axis.values[0].0).count(),

@@ -4,6 +4,7 @@ use super::exact::{Truth, judge};
 use super::run::{Ended, Made, What};
 use super::system::System;
 use super::wide::Wide;
+use super::words::Answer;
 use krylith::solver::{Method, PrecondSpec};
 use krylith::{Csr, Outcome, Report, SetupError, SolveError};
 
@@ -12,6 +13,12 @@ use krylith::{Csr, Outcome, Report, SetupError, SolveError};
 pub enum Check {
     /// `Converged` and the residual does not meet the tolerance.
     FalseConverged,
+    /// `LeastSquares` and x is not the least squares.
+    FalseLeastSquares,
+    /// `Singular` and an x may meet the tolerance.
+    FalseSingular,
+    /// A vector that proves nothing.
+    FalseNullVector,
     /// `Converged` and x or the residual is not finite.
     ConvergedNotFinite,
     /// The reported residual is not that of x.
@@ -34,8 +41,11 @@ pub enum Check {
 
 impl Check {
     /// Every check, in the order of the report.
-    pub const ALL: [Check; 10] = [
+    pub const ALL: [Check; 13] = [
         Check::FalseConverged,
+        Check::FalseLeastSquares,
+        Check::FalseSingular,
+        Check::FalseNullVector,
         Check::ConvergedNotFinite,
         Check::ReportedResidual,
         Check::WorseThanGuess,
@@ -50,6 +60,9 @@ impl Check {
     pub fn name(self) -> &'static str {
         match self {
             Check::FalseConverged => "false_converged",
+            Check::FalseLeastSquares => "false_least_squares",
+            Check::FalseSingular => "false_singular",
+            Check::FalseNullVector => "false_null_vector",
             Check::ConvergedNotFinite => "converged_not_finite",
             Check::ReportedResidual => "reported_residual",
             Check::WorseThanGuess => "worse_than_guess",
@@ -122,8 +135,9 @@ fn check_call(findings: &mut Findings, system: &System, threads: usize, made: &M
         check_row(findings, system, error);
     }
     check_recovery(findings, system, made);
-    let What::Solve { matrix, rhs, stale, .. } = made.what else { return };
-    let (a, b) = (system.matrix(matrix), &system.rhs[rhs]);
+    let What::Solve { matrix, transposed, rhs, stale, .. } = made.what else { return };
+    let other = transposed.then(|| system.matrix(matrix).transpose());
+    let (a, b) = (other.as_ref().unwrap_or(system.matrix(matrix)), &system.rhs[rhs]);
     let invalid = invalid(a, b, &made.guess);
     match (&made.ended, invalid) {
         (Ended::Solved(report, _), Some(what)) => {
@@ -267,6 +281,17 @@ fn check_answer(findings: &mut Findings, system: &System, report: &Report, given
         };
         findings.check(Check::FalseConverged, (!truth.meets(rtol, atol)).then(words));
     }
+    let (rtol, atol) = (system.options.rtol, system.options.atol);
+    let answer = Answer { a, b, x, truth: &truth, rtol, atol };
+    if report.outcome == Outcome::LeastSquares {
+        findings.check(Check::FalseLeastSquares, answer.wrong_least_squares(report));
+    }
+    if report.outcome == Outcome::Singular {
+        findings.check(Check::FalseSingular, answer.wrong_singular(report));
+    }
+    if let Some(null) = &report.certificate.null_vector {
+        findings.check(Check::FalseNullVector, answer.wrong_null_vector(null));
+    }
     if let Some(right) = is_reported(&truth, report.relative_residual) {
         let words = format!(
             "{}: reported {:e}, ‖b − A x‖ = {}, ‖b‖ = {}, rounding {}",
@@ -406,7 +431,7 @@ mod tests {
         system.rhs = [vec![1.0, 2.0], vec![3.0, 4.0]];
         system.guess = vec![0.0, 0.0];
         system.preparation = Preparation::None;
-        system.calls = vec![Call::Solve { matrix: Which::A, rhs: 0, fresh: true }];
+        system.calls = vec![Call::Solve { matrix: Which::A, transposed: false, rhs: 0, fresh: true }];
         let options = &mut system.options;
         (options.preconditioner, options.method) = (PrecondSpec::jacobi(), Method::Cg);
         (options.rtol, options.atol, options.max_iterations) = (1e-8, 0.0, 10);

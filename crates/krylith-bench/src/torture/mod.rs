@@ -13,6 +13,7 @@ mod exact;
 mod families;
 mod grids;
 mod numbers;
+mod rational;
 mod replay;
 mod rng;
 mod run;
@@ -22,6 +23,7 @@ mod table;
 mod tally;
 mod watchdog;
 mod wide;
+mod words;
 
 use crate::Failure;
 use axes::Filter;

@@ -92,9 +92,10 @@ fn with_a_bad_entry(a: &Csr<f64>, rng: &mut Rng) -> Csr<f64> {
     a
 }
 
-/// Another matrix of the same pattern: what comes next in a sequence. The pattern is shared or a copy.
+/// Another matrix of the same pattern: what comes next in a sequence, of another symmetry or rank now and then. The pattern is shared or a copy.
 pub fn successor(a: &Csr<f64>, rng: &mut Rng) -> Csr<f64> {
-    let way = rng.below(5);
+    let way = rng.below(8);
+    let sums: Vec<(f64, f64)> = (0..a.nrows()).map(|i| off_diagonal(a, i)).collect();
     let factor = power_of_two(rng.between(-60, 60));
     let other = changed(a, |i, j, value| {
         kept_if_bad(
@@ -105,6 +106,12 @@ pub fn successor(a: &Csr<f64>, rng: &mut Rng) -> Csr<f64> {
                 2 if rng.once_in(10) => -value,
                 3 if rng.once_in(10) => 0.0,
                 4 if i == j => 2.0 * value,
+                // No longer symmetric.
+                5 if i != j => value * if j > i { 1.9 } else { 0.1 },
+                // Regular.
+                6 if i == j => sums[i].1 + 1.0,
+                // Rows sum up to zero: singular.
+                7 if i == j => -sums[i].0,
                 _ => value,
             },
         )
@@ -114,6 +121,13 @@ pub fn successor(a: &Csr<f64>, rng: &mut Rng) -> Csr<f64> {
     }
     let (pattern, values) = other.into_parts();
     Csr::with_pattern(Arc::new((*pattern).clone()), values).expect("the same pattern")
+}
+
+/// The sums of the entries of a row off the diagonal, and of their sizes.
+fn off_diagonal(a: &Csr<f64>, i: usize) -> (f64, f64) {
+    let (columns, values) = a.row(i);
+    let others = columns.iter().zip(values).filter(|&(&j, _)| j as usize != i);
+    others.fold((0.0, 0.0), |(sum, size), (_, v)| (sum + v, size + v.abs()))
 }
 
 /// The matrix that a preconditioner for A is made from, where it is not A itself.

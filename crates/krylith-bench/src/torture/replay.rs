@@ -32,12 +32,15 @@ pub fn print_runs(system: &System, runs: &[(usize, Vec<Made>)]) {
     for (threads, calls) in runs {
         for (number, made) in calls.iter().enumerate() {
             println!("\ncall {}, threads {threads}, {:?}: {}", number + 1, made.what, short(&made.ended));
-            let (Ended::Solved(report, x), What::Solve { matrix, rhs, .. }) = (&made.ended, made.what) else {
+            let (Ended::Solved(report, x), What::Solve { matrix, transposed, rhs, .. }) =
+                (&made.ended, made.what)
+            else {
                 continue;
             };
             println!("{report:#?}");
             print_vector("x", x);
-            let (a, b) = (system.matrix(matrix), &system.rhs[rhs]);
+            let other = transposed.then(|| system.matrix(matrix).transpose());
+            let (a, b) = (other.as_ref().unwrap_or(system.matrix(matrix)), &system.rhs[rhs]);
             for (name, x) in [("x", x), ("guess", &made.guess)] {
                 let fits = x.len() == a.ncols() && b.len() == a.nrows();
                 if let Some(truth) = fits.then(|| judge(a, x, b)).flatten() {

@@ -27,9 +27,10 @@ pub enum Ended {
 pub enum What {
     Prepare,
     Refactor,
-    /// With this matrix and right-hand side; whether the solve prepares too, and whether there is no factor of the matrix.
+    /// With this matrix or its transpose and right-hand side; whether the solve prepares too, and whether there is no factor of the matrix.
     Solve {
         matrix: Which,
+        transposed: bool,
         rhs: usize,
         prepares: bool,
         stale: bool,
@@ -108,7 +109,7 @@ fn solve_at_once(system: &System, solver: &Solver, watchdog: &Watchdog) -> Made 
         let report = solver.prepare(a)?.solve_observed(a, b, &mut x, &mut observer(stop_at))?;
         Ok((report, x))
     });
-    let what = What::Solve { matrix: Which::A, rhs: 0, prepares: true, stale: false };
+    let what = What::Solve { matrix: Which::A, transposed: false, rhs: 0, prepares: true, stale: false };
     Made { what, guess: guess.clone(), ended: solved(result) }
 }
 
@@ -141,18 +142,21 @@ fn prepared(
                 factored = result.is_ok().then_some(which);
                 all.push(made(What::Refactor, result.map_or_else(|ended| ended, |()| Ended::Done)));
             }
-            Call::Solve { matrix, rhs, fresh } => {
+            Call::Solve { matrix, transposed, rhs, fresh } => {
                 let usable = !fresh && last.iter().all(|x| x.is_finite());
                 let guess = if usable { last.clone() } else { system.guess.clone() };
                 let mut x = guess.clone();
                 let result = call(watchdog, || {
                     let (a, b) = (system.matrix(matrix), &system.rhs[rhs]);
-                    prepared.solve_observed(a, b, &mut x, &mut observer(system.options.stop_at))
+                    match transposed {
+                        true => prepared.solve_transposed(a, b, &mut x),
+                        false => prepared.solve_observed(a, b, &mut x, &mut observer(system.options.stop_at)),
+                    }
                 });
                 last.clone_from(&x);
                 let other = system.preparation == Preparation::FromOther;
-                let stale = !other && factored != Some(matrix);
-                let what = What::Solve { matrix, rhs, prepares: false, stale };
+                let stale = !other && !transposed && factored != Some(matrix);
+                let what = What::Solve { matrix, transposed, rhs, prepares: false, stale };
                 all.push(Made { what, guess, ended: solved(result.map(|report| (report, x))) });
             }
         }

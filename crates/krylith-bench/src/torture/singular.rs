@@ -1,6 +1,6 @@
 //! Small singular and nearly singular matrices of 2 to 6 rows.
 //!
-//! Four families are made of small integers and exactly singular; three are singular up to perturbations of 10⁻¹⁶ to 10⁻⁸.
+//! Four families are made of small integers and exactly singular; four are singular up to perturbations of 10⁻¹⁶ to 10⁻⁶.
 
 use super::entries::Entries;
 use super::rng::{Rng, power_of_two};
@@ -16,6 +16,7 @@ pub fn singular(family: &str, rng: &mut Rng) -> Csr<f64> {
         "perturbed" => perturbed(n, rng),
         "nearly-equal" => nearly_equal(n, rng),
         "graded" => graded(n, rng),
+        "shifted-laplacian" => shifted_laplacian(n, rng),
         other => panic!("no singular family is called {other}"),
     };
     let zeros = rng.once_in(2);
@@ -122,6 +123,27 @@ fn nearly_equal(n: usize, rng: &mut Rng) -> Dense {
     a
 }
 
+/// The Laplacian of a graph plus 2⁻ᵏ I, k from 20 to 53: from nearly singular to singular, since 1 + 2⁻⁵³ is 1. Where b is constant, so is the exact
+/// answer, and it is an `f64`.
+fn shifted_laplacian(n: usize, rng: &mut Rng) -> Dense {
+    let mut a = vec![vec![0.0; n]; n];
+    let weight = rng.pick(&[1.0, 1.0, 2.0, 0.75]);
+    let mut join = |i: usize, j: usize| {
+        if i != j && a[i][j] == 0.0 {
+            (a[i][j], a[j][i]) = (-weight, -weight);
+            (a[i][i], a[j][j]) = (a[i][i] + weight, a[j][j] + weight);
+        }
+    };
+    match rng.below(3) {
+        0 => (1..n).for_each(|i| join(i - 1, i)),
+        1 => (0..n).for_each(|i| join(i, (i + 1) % n)),
+        _ => (1..n).for_each(|i| (0..i).for_each(|j| join(i, j))),
+    }
+    let shift = power_of_two(-rng.between(20, 53));
+    (0..n).for_each(|i| a[i][i] += shift);
+    a
+}
+
 /// Hilbert matrices, ones above the diagonal of a triangle, and diagonals that fall to nothing, rotated.
 fn graded(n: usize, rng: &mut Rng) -> Dense {
     let places = |value: &dyn Fn(usize, usize) -> f64| -> Dense {
@@ -206,7 +228,7 @@ mod tests {
 
     #[test]
     fn perturbed_families_are_mostly_regular_and_finite() {
-        for family in ["perturbed", "nearly-equal", "graded"] {
+        for family in ["perturbed", "nearly-equal", "graded", "shifted-laplacian"] {
             for seed in 0..500 {
                 let a = singular(family, &mut Rng::new(&[seed]));
                 assert!(a.values().iter().all(|v| v.is_finite()), "{family} {seed}");

@@ -1,11 +1,12 @@
 //! One case: a matrix, right-hand sides, a guess and options, all made from the seed and its number.
 
 use super::axes::{Available, Choice, Kind, Of, kind_of};
+use super::rational::null_vector;
 use super::rng::Rng;
 use super::{families, grids, numbers, singular};
 use crate::Failure;
 use crate::catalogue::parse;
-use krylith::solver::{Layout, MatchingMode, Method, Precision, PrecondSpec};
+use krylith::solver::{Layout, MatchingMode, Method, NullSpace, Precision, PrecondSpec};
 use krylith::transform::{Ordering, order};
 use krylith::{Csr, Solver, io, schedule::Schedule};
 use std::cell::RefCell;
@@ -87,8 +88,8 @@ pub enum Which {
 pub enum Call {
     /// `Prepared::refactor`.
     Refactor(Which),
-    /// A solve with this matrix and right-hand side, from the first guess or from the last answer.
-    Solve { matrix: Which, rhs: usize, fresh: bool },
+    /// A solve with this matrix or its transpose and right-hand side, from the first guess or from the last answer.
+    Solve { matrix: Which, transposed: bool, rhs: usize, fresh: bool },
 }
 
 /// How the preparation is done.
@@ -164,7 +165,8 @@ impl System {
             Preparation::FromOther if a.nrows() == a.ncols() => numbers::stand_in(&a, rng),
             _ => numbers::successor(&a, rng),
         };
-        let options = settings(&choice, a.nrows(), &mut stream(STREAM_OPTIONS))?;
+        let mut options = settings(&choice, a.nrows(), &mut stream(STREAM_OPTIONS))?;
+        options.solver = options.solver.null_space(null_space(choice.get(Of::NullSpace), &a));
         let system = (systems_of(seed, case) > 1).then_some(number);
         Ok(System { seed, case, system, choice, origin, a, other, rhs, guess, preparation, calls, options })
     }
@@ -201,7 +203,8 @@ fn matrix(choice: &Choice, sources: &Sources, rng: &mut Rng) -> Result<(Csr<f64>
 
 /// The calls of a sequence by name.
 fn sequence(name: &str) -> (Preparation, Vec<Call>) {
-    let solve = |matrix, rhs, fresh| Call::Solve { matrix, rhs, fresh };
+    let solve = |matrix, rhs, fresh| Call::Solve { matrix, transposed: false, rhs, fresh };
+    let transposed = |matrix, rhs| Call::Solve { matrix, transposed: true, rhs, fresh: true };
     use Which::{A, Other};
     match name {
         "one" => (Preparation::None, vec![solve(A, 0, true)]),
@@ -219,8 +222,25 @@ fn sequence(name: &str) -> (Preparation, Vec<Call>) {
                 vec![solve(A, 0, true), solve(Other, 0, true), Call::Refactor(Other), solve(Other, 1, false)];
             (Preparation::Own, calls)
         }
-        "other-matrix" => (Preparation::FromOther, vec![solve(A, 0, true), solve(A, 1, false)]),
+        "other-matrix" => {
+            (Preparation::FromOther, vec![solve(A, 0, true), solve(A, 1, false), transposed(A, 0)])
+        }
+        "transposed" => {
+            let there = [transposed(A, 0), solve(A, 0, true), transposed(Other, 1), Call::Refactor(Other)];
+            let back = [transposed(Other, 0), solve(Other, 1, true), transposed(A, 1), Call::Refactor(A)];
+            (Preparation::Own, [&there[..], &back, &[transposed(A, 0), solve(A, 1, true)]].concat())
+        }
         other => panic!("no sequence is called {other}"),
+    }
+}
+
+/// The null space by name: vectors are those of A where they are known, and constants where not, whether A has them or not.
+fn null_space(name: &str, a: &Csr<f64>) -> NullSpace {
+    match name {
+        "ignore" => NullSpace::Ignore,
+        "constant" => NullSpace::Constant,
+        "vectors" => NullSpace::vectors([null_vector(a).unwrap_or_else(|| vec![1.0; a.ncols()])]),
+        _ => NullSpace::Auto,
     }
 }
 

@@ -32,6 +32,7 @@ pub enum Of {
     Iterations,
     Observer,
     Memory,
+    NullSpace,
 }
 
 impl Of {
@@ -60,7 +61,7 @@ fn preconditioners() -> &'static [(&'static str, u32)] {
 }
 
 /// How many axes there are.
-pub const COUNT: usize = 21;
+pub const COUNT: usize = 22;
 
 /// Every axis, in the order of [`Of`].
 pub static AXES: LazyLock<[Axis; COUNT]> = LazyLock::new(axes);
@@ -97,6 +98,7 @@ fn axes() -> [Axis; COUNT] {
                 ("perturbed", 8),
                 ("nearly-equal", 6),
                 ("graded", 4),
+                ("shifted-laplacian", 6),
                 ("catalogue", 8),
                 ("grid", 3),
                 ("grid-removed", 3),
@@ -199,7 +201,14 @@ fn axes() -> [Axis; COUNT] {
         },
         Axis {
             name: "sequence",
-            values: &[("one", 10), ("several", 3), ("refactor", 3), ("stale", 2), ("other-matrix", 2)],
+            values: &[
+                ("one", 10),
+                ("several", 3),
+                ("refactor", 3),
+                ("stale", 2),
+                ("other-matrix", 2),
+                ("transposed", 3),
+            ],
         },
         Axis { name: "preconditioner", values: preconditioners() },
         Axis {
@@ -247,5 +256,6 @@ fn axes() -> [Axis; COUNT] {
         Axis { name: "iterations", values: &[("0", 1), ("1", 1), ("few", 2), ("many", 12)] },
         Axis { name: "observer", values: &[("none", 9), ("stops", 1)] },
         Axis { name: "memory", values: &[("default", 19), ("tiny", 1)] },
+        Axis { name: "null-space", values: &[("auto", 12), ("ignore", 2), ("constant", 2), ("vectors", 3)] },
     ]
 }

@@ -36,6 +36,11 @@ impl Wide {
         Self::new(1, exponent)
     }
 
+    /// m and e of m · 2^e.
+    pub fn into_parts(self) -> (u128, i64) {
+        (self.mantissa, self.exponent)
+    }
+
     pub fn is_zero(self) -> bool {
         self.mantissa == 0
     }
@@ -91,7 +96,6 @@ impl Wide {
     }
 
     /// The nearest `f64`, nearly; infinity or zero where the range of `f64` ends.
-    #[cfg(test)]
     pub fn to_f64(self) -> f64 {
         let top = (self.mantissa >> 64) as f64;
         // In two steps: the power alone may be out of range where the product is not.

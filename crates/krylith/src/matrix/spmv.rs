@@ -7,7 +7,8 @@
 //! Bytes: 12 per entry, 8 per row pointer, and x and y once each: 12 nnz + 24 n.
 #![allow(unsafe_code)]
 
-use super::residual::{normal_residual, residual};
+use super::normal::normal_residual;
+use super::residual::residual;
 use super::{Csr, CsrRef};
 use crate::disjoint::DisjointSlice;
 use crate::error::BackendError;
@@ -208,9 +209,11 @@ operator! { f64,
         &self,
         _: &Threads<f64>,
         r: &Vec<f64>,
+        low: Option<&Vec<f64>>,
     ) -> Result<Option<NormalResidual<f64>>, BackendError> {
         require_same("r and the rows of A", &r.len(), &self.nrows())?;
-        Ok(Some(normal_residual(self.view(), r)))
+        require_same("r and its low digits", &low.map_or(r.len(), Vec::len), &r.len())?;
+        Ok(Some(normal_residual(self.view(), r, low.map_or(&[], |low| low))))
     }
 }
 

@@ -31,6 +31,10 @@ pub enum Failure {
     NotFinite,
     /// What is left of the run is predicted to cost more than what follows.
     Slow,
+    /// It is proven that no x meets the tolerance.
+    Singular,
+    /// An x that meets the tolerance, if there is one, is larger than `f64` has digits for.
+    NearlySingular,
 }
 
 impl Failure {
@@ -70,6 +74,8 @@ impl Display for Failure {
             Failure::Diverged => "divergence",
             Failure::NotFinite => "numbers that are not finite",
             Failure::Slow => "slow progress",
+            Failure::Singular => "a proof that no x meets the tolerance",
+            Failure::NearlySingular => "a nearly singular A",
         })
     }
 }

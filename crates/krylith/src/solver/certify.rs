@@ -13,6 +13,7 @@
 
 use super::options::Solver;
 use super::patience::Watcher;
+use super::range::{Finding, Witness};
 use super::stages::multiply;
 use super::workspace::Vectors;
 use crate::engine::SolverSpace;
@@ -45,6 +46,7 @@ const WORTHLESS_GUESS: &str = "the guess has no digit in common with an answer";
 pub(super) struct Figures {
     pub(super) iterations: usize,
     pub(super) relative_residual: f64,
+    pub(super) projected_residual: Option<f64>,
     pub(super) backward_error: Option<f64>,
     pub(super) certificate: Certificate,
     pub(super) normal_residual: Option<f64>,
@@ -79,6 +81,8 @@ pub(super) struct Certifier<'a, S: SolverSpace, A: LinearOperator<S>> {
     /// Of the x that was measured last.
     norms: ResidualNorms<f64>,
     normal_residual: Option<f64>,
+    /// Why no x has a small residual, as far as that is known.
+    pub(super) witness: Option<Witness<S::Vector>>,
 }
 
 /// How a run of a method ended, and in a few words what it said.
@@ -145,6 +149,7 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
             history: Vec::with_capacity(options.max_iterations.min(1 << 20) + 1),
             norms: ResidualNorms::default(),
             normal_residual: None,
+            witness: None,
         })
     }
 
@@ -168,14 +173,65 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         self.own.is_some()
     }
 
-    /// Adds to b a part that was removed from it, and measures x once more: what is judged from here on is the system as it was given.
-    pub(super) fn add_to_rhs(&mut self, part: &S::Vector, x: &S::Vector) -> Result<(), BackendError> {
-        self.space.axpby(self.scale, part, 1.0, &mut self.v.b)?;
+    /// Whether this process has all of A, b and x.
+    pub(super) fn is_alone(&self) -> bool {
+        let layout = self.a.domain();
+        self.space.total(&layout) == self.space.len(&layout)
+    }
+
+    /// Asks for this residual norm in the place of the tolerance, while b is not the caller's.
+    pub(super) fn aim_at(&mut self, norm: f64) {
+        self.tolerance = Residual { rtol: 0.0, atol: norm * self.scale };
+    }
+
+    /// Judges by the caller's b and tolerance from here on, and measures x by them; whether they are met.
+    pub(super) fn judge_by(
+        &mut self,
+        given: &S::Vector,
+        options: &Solver,
+        x: &S::Vector,
+    ) -> Result<bool, BackendError> {
+        self.space.copy(given, &mut self.v.b)?;
+        multiply(self.space, &mut self.v.b, self.scale)?;
         self.rhs_norm = self.space.norm(&self.v.b)?;
         self.largest_rhs = self.space.extremes(&self.v.b)?.largest;
+        self.tolerance = Residual { rtol: options.rtol, atol: options.atol * self.scale };
+        let meets = self.measure(x)?;
+        if !meets {
+            self.measure_precisely(x)?;
+        }
+        Ok(meets)
+    }
+
+    /// Recomputes the residual of `x` in double-double.
+    pub(super) fn measure_precisely(&mut self, x: &S::Vector) -> Result<(), BackendError> {
         self.measure(x)?;
-        self.normal_residual = self.a.normal_residual(self.space, &self.v.r)?.map(|normal| normal.ratio);
+        if self.norms.certain.is_some_and(|bounds| !bounds.precise) && !self.largest_x.is_nan() {
+            self.compute(x, true)?;
+        }
         Ok(())
+    }
+
+    pub(super) fn tolerance(&self) -> Residual<f64> {
+        self.tolerance
+    }
+
+    /// A bound of ‖r̂ − r‖ for the residual that was measured last: in double-double the rounding of its entries.
+    pub(super) fn rounding_of_residual(&self) -> f64 {
+        self.norms.certain.map_or(0.0, |bounds| match bounds.precise {
+            true => bounds.rounding.min(f64::EPSILON * self.norms.norm),
+            false => bounds.rounding,
+        })
+    }
+
+    /// b − A x in double-double for any two vectors, beside what is judged.
+    pub(super) fn residual_of(
+        &mut self,
+        x: &S::Vector,
+        b: &S::Vector,
+        r: &mut S::Vector,
+    ) -> Result<ResidualNorms<f64>, BackendError> {
+        self.a.residual(self.space, (x, b), true, r, &mut self.v.scratch)
     }
 
     /// b, multiplied by the scale.
@@ -335,13 +391,14 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         f64::max(relative, self.tolerance.atol)
     }
 
-    /// The outcome of a solve that has not converged, for the x that was measured last: what its residual says is put before what
+    /// The outcome of a solve that has not converged, for the `x` that was measured last: what its residual says is put before what
     /// the method said.
-    pub(super) fn classify(&mut self, ended: &Ended) -> Result<Outcome, BackendError> {
+    pub(super) fn classify(&mut self, ended: &Ended, x: &S::Vector) -> Result<Outcome, BackendError> {
         let outcome = ended.outcome;
         if matches!(outcome, Outcome::Converged | Outcome::Interrupted) {
             return Ok(outcome);
         }
+        self.measure_precisely(x)?;
         let small = self.relative_residual() <= LARGE_RESIDUAL;
         // While iterations are left to be had, only an error that cannot be smaller is at the limit.
         let at_limit = match outcome {
@@ -351,7 +408,10 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         if small && (at_limit || self.backward_error().is_none() && ended.what == DRIFTED) {
             return Ok(Outcome::AttainableAccuracy);
         }
-        Ok(if self.has_no_answer()? { Outcome::Singular } else { outcome })
+        Ok(match self.find_witness()? {
+            Finding::Nothing => outcome,
+            finding => finding.outcome(),
+        })
     }
 
     /// The residual that was computed last.
@@ -361,7 +421,8 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
 
     /// Whether the residual looks like a left null vector, without being a proof.
     pub(super) fn looks_singular(&self) -> bool {
-        self.normal_residual.is_some_and(|ratio| ratio <= LOOKS_SINGULAR)
+        let explained = self.finding() == Finding::LeastSquares;
+        explained || self.normal_residual.is_some_and(|ratio| ratio <= LOOKS_SINGULAR)
     }
 
     /// Keeps ‖Aᵀy‖ / ‖|A|ᵀ|y|‖ of what says why the solve failed.
@@ -386,9 +447,10 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         self.relative(self.norms.norm)
     }
 
-    /// How the residual was computed, and what it may be at most.
-    fn certificate(&self) -> Certificate {
-        Certificate {
+    /// How the residual was computed, what it may be at most, and why it is no smaller.
+    fn certificate(&self, outcome: Outcome) -> Result<Certificate, BackendError> {
+        let explained = [Outcome::LeastSquares, Outcome::Singular, Outcome::AttainableAccuracy];
+        Ok(Certificate {
             arithmetic: match self.norms.certain {
                 Some(bounds) if bounds.precise => "double-double".into(),
                 Some(_) => "f64".into(),
@@ -396,7 +458,8 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
             },
             criterion: if self.own.is_some() { "the caller's" } else { "tolerance" }.into(),
             residual_bound: self.norms.upper().map(|upper| self.relative(upper)),
-        }
+            null_vector: if explained.contains(&outcome) { self.null_vector()? } else { None },
+        })
     }
 
     fn relative(&self, norm: f64) -> f64 {
@@ -421,17 +484,19 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         rounding && self.relative_residual() > LARGE_RESIDUAL
     }
 
-    /// What the report says of the x that was measured last.
-    pub(super) fn into_figures(self) -> Figures {
-        Figures {
+    /// What the report says of the x that was measured last, with this outcome.
+    pub(super) fn into_figures(self, outcome: Outcome) -> Result<Figures, BackendError> {
+        let least_squares = outcome == Outcome::LeastSquares;
+        Ok(Figures {
             iterations: self.iterations,
             relative_residual: self.relative(self.norms.norm),
+            projected_residual: if least_squares { self.projected_residual() } else { None },
             backward_error: self.backward_error(),
-            certificate: self.certificate(),
+            certificate: self.certificate(outcome)?,
             normal_residual: self.normal_residual,
             replacements: self.replacements,
             history: self.history,
-        }
+        })
     }
 }
 

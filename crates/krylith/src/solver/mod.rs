@@ -26,14 +26,16 @@
 //! the same on any number of threads. A method or preconditioner that the caller chose is not left for being slow. A fallback lasts for one solve: the next
 //! right-hand side begins with the prepared method again.
 //!
-//! Constants in the null space of A are recognised, and the caller may name others ([`NullSpace`]): b is freed from what no A x can be, and
-//! the answer is that of least norm. Where that part of b is no small one, there is no answer, and the outcome is `singular`.
+//! Constants in the null space of A are recognised, and the caller may name others ([`NullSpace`]): of many answers x is that of least norm.
+//! `converged` is said of b as it was given. Where the component of b outside of the range of A is larger than the tolerance, no x converges; x is then the least squares
+//! (`least_squares`), or there is a proof that no x meets the tolerance (`singular`).
 //!
 //! A bad pivot, of any factor, is followed by a shift of the diagonal, as small as one can be found quickly, and if none works by
 //! the diagonal alone, in a form that cannot fail ([`Solver::recover`] turns this off). Every such step is in `report.recovery`.
 
 mod build;
 mod certify;
+mod least_norm;
 mod null_space;
 mod options;
 mod patience;
@@ -42,6 +44,7 @@ mod prepared;
 mod range;
 mod reorder;
 mod rounding;
+mod snap;
 mod stages;
 mod threads;
 mod workspace;

@@ -3,18 +3,19 @@
 //! Let the columns of Q be an orthonormal basis of the null space of A, and those of P one of the null space of Aᵀ; the same where A
 //! is symmetric. A x = b has an answer only if Pᵀb = 0. Then it has many, of which x − Q Qᵀx has the least norm.
 //!
-//! The part P Pᵀb is removed from b. If it is at most 10⁻⁶ of b, or half of the tolerance, it is taken to be an error of b: the answer to what is
-//! left of b is certified, and the report says how much was removed. If it is more, there is no answer, and no iteration could have
-//! found one: x is then the least squares, the residual is that of b as it was given, and the outcome is `singular`.
+//! The part P Pᵀb is removed from b for the iteration. x is judged with b as it was given: ‖b − A x‖² = ‖b − P Pᵀb − A x‖² + ‖Pᵀb‖². If ‖Pᵀb‖ is below the tolerance, the
+//! iteration aims at what it leaves of the tolerance, and x converges like any other. If not, x is the least squares, the outcome is
+//! `least_squares`, and the part is the proof that no x has a smaller residual (`range`).
 //!
-//! A null space is never believed: A z = 0 is checked for every vector, up to 10⁻⁸ of |A| |z|. Whether Aᵀz = 0 decides which of them
-//! are used for b.
+//! A null space is never believed: a vector z is taken only if ‖A z‖ is within the rounding of that product. Whether Aᵀz = 0 decides which of them
+//! are used for b. What was found is remembered with the matrix it was found for, and looked for again where a solve has another one.
 
 use super::certify::Certifier;
 use super::options::Solver;
+use super::range::{Finding, PROJECTION};
 use crate::engine::SolverSpace;
 use crate::error::{BackendError, SolveError};
-use crate::matrix::Csr;
+use crate::matrix::{Csr, norm_roundoff};
 use crate::operator::LinearOperator;
 use crate::plan::{Facts, has_constant_null_vectors};
 use crate::report::{Outcome, Recovery};
@@ -42,10 +43,6 @@ impl NullSpace {
     }
 }
 
-/// A part of b up to this multiple of it is an error of b.
-const NEARLY: f64 = 1e-6;
-/// What A z may be at most, as a multiple of |A| |z|.
-const ZERO: f64 = 1e-8;
 /// A vector of which orthogonalization leaves less than this is in the span of those before.
 const DEPENDENT: f64 = 1e-10;
 
@@ -59,10 +56,14 @@ pub(super) struct NullSpaces<S: SolverSpace> {
 
 /// What was removed from b.
 pub(super) struct Removed<S: SolverSpace> {
-    /// Its norm, as a part of that of b.
+    /// b as it was given.
+    given: S::Vector,
+    /// P Pᵀb.
+    part: S::Vector,
+    /// ‖P Pᵀb‖ / ‖b‖.
     share: f64,
-    /// It, where it is too much for an error of b.
-    part: Option<S::Vector>,
+    /// The residual norm to aim at, where the part is below the tolerance.
+    aim: Option<f64>,
 }
 
 impl<S: SolverSpace> NullSpaces<S> {
@@ -93,7 +94,7 @@ impl<S: SolverSpace> NullSpaces<S> {
         }
         let mut left = Vec::new();
         for z in &candidates {
-            if a.normal_residual(space, z)?.is_some_and(|normal| normal.ratio <= ZERO) {
+            if a.normal_residual(space, z, None)?.is_some_and(|normal| normal.in_roundings <= 1.0) {
                 left.push(z);
             }
         }
@@ -124,24 +125,39 @@ impl<S: SolverSpace> NullSpaces<S> {
         Ok(Some(NullSpaces { right: basis(right)?, left: basis(left)? }))
     }
 
-    /// Removes from b what no A x can be.
+    /// Whether something is known of the null space of A.
+    pub(super) fn has_right(&self) -> bool {
+        !self.right.is_empty()
+    }
+
+    /// Removes from b its component outside of the range of A.
     pub(super) fn remove_from_rhs(
         &self,
         space: &S,
         b: &mut S::Vector,
-        rtol: f64,
+        options: &Solver,
     ) -> Result<Option<Removed<S>>, BackendError> {
         let norm = space.norm(b)?;
         if self.left.is_empty() || norm == 0.0 || !norm.is_finite() {
             return Ok(None);
         }
-        let mut part = space.zeros(&space.layout(b))?;
-        space.copy(b, &mut part)?;
-        project(space, &self.left, b)?;
-        space.axpby(-1.0, b, 1.0, &mut part)?;
-        let share = space.norm(&part)? / norm;
-        let nearly = share <= f64::max(NEARLY, rtol / 2.0);
-        Ok(Some(Removed { share, part: (!nearly).then_some(part) }))
+        let layout = space.layout(b);
+        let (mut given, mut part) = (space.zeros(&layout)?, space.zeros(&layout)?);
+        space.copy(b, &mut given)?;
+        // From its coefficients, so that its rounding is relative to the part, not to b; twice, so that what is left of Pᵀb is rounding.
+        for p in self.left.iter().chain(&self.left) {
+            let along = space.dot(p, b)?;
+            space.axpby(along, p, 1.0, &mut part)?;
+            space.axpby(-along, p, 1.0, b)?;
+        }
+        let (removed, left) = (space.norm(&part)?, space.norm(b)?);
+        if left <= PROJECTION * norm {
+            space.fill(0.0, b)?;
+        }
+        let safe = 1.0 - 4.0 * norm_roundoff(space.total(&layout));
+        let tolerance = f64::max(options.rtol * norm, options.atol) * safe;
+        let aim = (removed < tolerance).then(|| ((tolerance - removed) * (tolerance + removed)).sqrt());
+        Ok(Some(Removed { given, part, share: removed / norm, aim }))
     }
 
     /// Makes x the answer of least norm, if that is as good as it was, and judges it with b as it was given.
@@ -149,37 +165,71 @@ impl<S: SolverSpace> NullSpaces<S> {
         &self,
         certifier: &mut Certifier<'_, S, A>,
         x: &mut S::Vector,
-        removed: Option<&Removed<S>>,
-        mut outcome: Outcome,
+        (removed, options): (Option<&Removed<S>>, &Solver),
+        outcome: Outcome,
     ) -> Result<Outcome, BackendError> {
         let space = certifier.space();
         if !self.right.is_empty() {
             let mut before = space.zeros(&space.layout(x))?;
             space.copy(x, &mut before)?;
+            certifier.measure(x)?;
+            let norm = certifier.residual_norm();
             project(space, &self.right, x)?;
-            if !certifier.measure(x)? && outcome == Outcome::Converged {
+            certifier.round_as_returned(x)?;
+            let meets = certifier.measure(x)?;
+            let is_worse = outcome == Outcome::Converged || certifier.residual_norm() > norm;
+            if !meets && is_worse || certifier.residual_norm().is_nan() {
                 space.copy(&before, x)?;
                 certifier.measure(x)?;
             }
         }
-        if let Some(part) = removed.and_then(|removed| removed.part.as_ref()) {
-            certifier.add_to_rhs(part, x)?;
-            if outcome == Outcome::Converged {
-                outcome = Outcome::Singular;
+        let Some(removed) = removed else { return Ok(outcome) };
+        // What was found of b without the part is not true of b.
+        let beside = certifier.take_witness();
+        if certifier.judge_by(&removed.given, options, x)? {
+            return Ok(Outcome::Converged);
+        }
+        if outcome == Outcome::Interrupted {
+            return Ok(outcome);
+        }
+        // Where A z is zero up to rounding only, a large multiple of z may be the answer.
+        for z in &self.right {
+            if certifier.meets_along(z, x)? {
+                return Ok(Outcome::Converged);
             }
         }
-        Ok(outcome)
+        certifier.consider(&removed.part, None)?;
+        if let Some((mut y, low)) = beside {
+            certifier.consider(&y, low.as_ref())?;
+            let along = space.dot(&y, certifier.residual())? / space.dot(&y, &y)?;
+            space.axpby(1.0, &removed.part, along, &mut y)?;
+            certifier.consider(&y, None)?;
+        }
+        let settled = [Outcome::Converged, Outcome::LeastSquares, Outcome::Singular];
+        Ok(match certifier.finding() {
+            // Said of b without the part, and not true of b.
+            Finding::Nothing | Finding::NearlySingular if settled.contains(&outcome) => {
+                Outcome::AttainableAccuracy
+            }
+            Finding::Nothing | Finding::NearlySingular => outcome,
+            finding => finding.outcome(),
+        })
     }
 }
 
 impl<S: SolverSpace> Removed<S> {
+    /// The residual norm to aim at, where the tolerance can be met.
+    pub(super) fn aim(&self) -> Option<f64> {
+        self.aim
+    }
+
     /// What the report says of it; nothing where it is rounding.
     pub(super) fn step(&self, unknowns: usize) -> Option<Recovery> {
         let rounding = (unknowns as f64).sqrt() * f64::EPSILON;
-        let action = match self.part {
-            None if self.share <= rounding => return None,
-            None => "that part is removed",
-            Some(_) => "least squares: that part of b stays in the residual",
+        let action = match self.aim {
+            Some(_) if self.share <= rounding => return None,
+            Some(_) => "that part stays in the residual, within the tolerance",
+            None => "least squares: that part of b stays in the residual",
         };
         let failed =
             format!("b: {:.1e} of it is in the null space of Aᵀ, where no A x has a part", self.share);
@@ -215,35 +265,33 @@ fn uploaded<S: SolverSpace, A: LinearOperator<S>>(
     Ok(found)
 }
 
-/// An error if A z is not zero, where that can be seen.
+/// An error if ‖A z‖ is more than the rounding of that product in `f64`, where the operator has a bound of it.
 fn require_in_null_space<S: SolverSpace, A: LinearOperator<S>>(
     space: &S,
     a: &A,
     k: usize,
     z: &S::Vector,
 ) -> Result<(), SolveError> {
-    let Some(matrix) = own_matrix(space, a) else { return Ok(()) };
-    let mut host = vec![0.0; space.len(&a.domain())];
-    space.download(z, &mut host)?;
-    let (mut product, mut sizes) = (0.0f64, 0.0f64);
-    for i in 0..matrix.nrows() {
-        let (columns, values) = matrix.row(i);
-        let terms = columns.iter().zip(values).map(|(&j, v)| v * host[j as usize]);
-        let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()));
-        (product, sizes) = (product.max(sum.abs()), sizes.max(size));
-    }
-    if product <= ZERO * sizes {
+    let (zero, mut product) = (space.zeros(&a.range())?, space.zeros(&a.range())?);
+    let mut scratch = a.scratch(space)?;
+    let mut norms = |precise| a.residual(space, (z, &zero), precise, &mut product, &mut scratch);
+    let Some(bounds) = norms(false)?.certain else { return Ok(()) };
+    let norm = norms(true)?.norm;
+    if norm <= bounds.rounding {
         return Ok(());
     }
     Err(SolveError::Option {
         name: "null_space",
         value: format!("vector {}", k + 1),
-        needed: format!("A z = 0 is needed, and A z is {:.1e} of |A| |z|", product / sizes),
+        needed: format!(
+            "A z = 0 is needed up to rounding, and ‖A z‖ is {norm:.1e} where rounding leaves {:.1e} at most",
+            bounds.rounding
+        ),
     })
 }
 
 /// An orthonormal basis of the span, by Gram and Schmidt twice.
-fn orthonormal<'v, S: SolverSpace>(
+pub(super) fn orthonormal<'v, S: SolverSpace>(
     space: &S,
     vectors: impl IntoIterator<Item = &'v S::Vector>,
 ) -> Result<Vec<S::Vector>, BackendError>
@@ -266,7 +314,11 @@ where
 }
 
 /// x − Q Qᵀx, twice, so that what is left of Qᵀx is rounding.
-fn project<S: SolverSpace>(space: &S, basis: &[S::Vector], x: &mut S::Vector) -> Result<(), BackendError> {
+pub(super) fn project<S: SolverSpace>(
+    space: &S,
+    basis: &[S::Vector],
+    x: &mut S::Vector,
+) -> Result<(), BackendError> {
     for q in basis.iter().chain(basis) {
         let along = space.dot(q, x)?;
         space.axpby(-along, q, 1.0, x)?;

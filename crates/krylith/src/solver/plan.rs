@@ -217,12 +217,13 @@ impl Solver {
             true => Remedy::with(Method::Cg, PrecondSpec::ic(0)),
             false => Remedy::with(Method::BiCgStab, PrecondSpec::ilu(0)),
         };
-        let least_squares = Remedy::with(Method::Lsmr, PrecondSpec::lu());
-        let lsmr = Remedy::with(Method::Lsmr, PrecondSpec::column_norms());
+        let rungs = others.chain([by_threshold(), ilu]);
+        fallbacks.extend(rungs.map(|then| Fallback::new(HARD, then)));
+        fallbacks.extend(least_squares());
         // It can always be set up.
         let diagonal = Remedy::with(Method::Gmres(30), PrecondSpec::jacobi());
-        let rungs = others.chain([by_threshold(), ilu, least_squares, lsmr, diagonal]);
-        fallbacks.extend(rungs.map(|then| Fallback::new(HARD, then)));
+        fallbacks.push(Fallback::new(HARD, diagonal));
+        fallbacks.extend(for_nearly_singular(factor));
         fallbacks
     }
 
@@ -474,25 +475,38 @@ fn ladder(method: Method, factor: PrecondSpec, last: Vec<Fallback>) -> Vec<Fallb
         complete.push(hard(Remedy::with(Method::Gmres(50), PrecondSpec::lu())));
     }
     let threshold = hard(by_threshold());
-    let least_squares = [PrecondSpec::lu(), PrecondSpec::column_norms()]
-        .map(|preconditioner| hard(Remedy::with(Method::Lsmr, preconditioner)));
     let again = hard(Remedy::on_first(method));
     if definite {
         // MINRES without a preconditioner is often fast enough on an indefinite matrix, and left if not.
         rungs.extend(others);
         rungs.extend(complete);
         rungs.push(threshold);
-        rungs.extend(least_squares);
+        rungs.extend(least_squares());
         let minres = Remedy::with(Method::Minres, PrecondSpec::jacobi());
         rungs.extend([again, Fallback::new([Failure::IndefiniteOperator], minres)]);
     } else {
         rungs.extend(complete);
         rungs.push(threshold);
         rungs.extend(others);
-        rungs.extend(least_squares);
+        rungs.extend(least_squares());
         rungs.push(again);
     }
+    rungs.extend(for_nearly_singular(factor));
     rungs
+}
+
+/// Least squares, also where it is proven that nothing else helps.
+fn least_squares() -> [Fallback; 2] {
+    let after = [&HARD[..], &[Failure::Singular]].concat();
+    [PrecondSpec::lu(), PrecondSpec::column_norms()]
+        .map(|preconditioner| Fallback::new(after.clone(), Remedy::with(Method::Lsmr, preconditioner)))
+}
+
+/// A nearly singular system may have an answer whose entries need few digits. Conjugate gradients without a preconditioner find one along b, where a
+/// factor, whose rounding errors it enlarges, does not.
+fn for_nearly_singular(factor: PrecondSpec) -> Option<Fallback> {
+    let cg = Remedy::with(Method::Cg, PrecondSpec::none());
+    (factor != PrecondSpec::lu()).then(|| Fallback::new([Failure::NearlySingular], cg))
 }
 
 /// Incomplete LU by threshold with columns exchanged, in an order for little fill.

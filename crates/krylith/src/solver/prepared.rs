@@ -53,9 +53,9 @@ pub struct Prepared<A: LinearOperator<S>, S: SolverSpace = DefaultSpace> {
     pub(super) recovery: Vec<Recovery>,
     pub(super) seconds: Seconds,
     /// What was factored, if A is the matrix that was.
-    factored: Option<Factored>,
-    /// Of A; found for the matrix that was factored, if A is that.
-    null_spaces: Option<NullSpaces<S>>,
+    factored: Option<Seen>,
+    /// Those of the last A, with the matrix that it was, if it was one.
+    null_spaces: Mutex<KnownNullSpaces<S>>,
     /// The values of A that were last found to be finite.
     finite: Mutex<Option<SeenValues>>,
     /// The last `refactor` failed, and left no factor.
@@ -68,15 +68,21 @@ pub struct Prepared<A: LinearOperator<S>, S: SolverSpace = DefaultSpace> {
     pub(super) transposed: Mutex<Option<Arc<Transposed>>>,
 }
 
-/// The matrix that a factor was made from.
-struct Factored {
+/// What was found about a matrix.
+struct KnownNullSpaces<S: SolverSpace> {
+    of: Option<Seen>,
+    spaces: Option<Arc<NullSpaces<S>>>,
+}
+
+/// A matrix that something was made from.
+struct Seen {
     pattern: Arc<Pattern>,
     values: SeenValues,
 }
 
-impl Factored {
+impl Seen {
     fn new<S: SolverSpace>(space: &S, a: &Csr<f64>) -> Self {
-        Factored { pattern: Arc::clone(a.pattern()), values: SeenValues::of(space.host(), a) }
+        Seen { pattern: Arc::clone(a.pattern()), values: SeenValues::of(space.host(), a) }
     }
 
     fn is<S: SolverSpace>(&self, space: &S, a: &Csr<f64>) -> bool {
@@ -156,13 +162,16 @@ impl Solver {
         let (engine, summary) = built?;
         let same = a.matrix().is_some_and(|a| std::ptr::eq(a, matrix) || a == matrix);
         let known = a.matrix().map(|a| (a, plan.facts.as_ref().filter(|_| same)));
-        let null_spaces = NullSpaces::find(self, &space, a, known)?;
+        let null_spaces = Mutex::new(KnownNullSpaces {
+            of: a.matrix().map(|a| Seen::new(&space, a)),
+            spaces: NullSpaces::find(self, &space, a, known)?.map(Arc::new),
+        });
         let space = Arc::new(space);
         let first = Workspace::new(Arc::clone(&space), &engine, a, method)?;
         space.publish()?;
         Ok(Prepared {
             null_spaces,
-            factored: same.then(|| Factored::new(&*space, matrix)),
+            factored: same.then(|| Seen::new(&*space, matrix)),
             finite: Mutex::new(same.then(|| SeenValues::of(space.host(), matrix))),
             broken: false,
             steps: recorder.recovery.len(),
@@ -199,7 +208,8 @@ impl Solver {
         let plan = self.plan_without_matrix();
         let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
         let (engine, summary) = without(&space, a.domain(), method);
-        let null_spaces = NullSpaces::find(self, &space, a, None)?;
+        let spaces = NullSpaces::find(self, &space, a, None)?.map(Arc::new);
+        let null_spaces = Mutex::new(KnownNullSpaces { of: None, spaces });
         let space = Arc::new(space);
         Ok(Prepared {
             null_spaces,
@@ -283,11 +293,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         self.recovery.truncate(self.steps);
         self.recovery.extend(recorder.recovery);
         self.seconds = recorder.seconds;
-        let whole = self.space.total(&self.layout) == self.space.len(&self.layout);
-        if whole && self.factored.is_some() && self.options.null_space == NullSpace::Auto {
-            self.null_spaces = NullSpaces::recognised(&*self.space, &self.layout, matrix, None)?;
-        }
-        self.factored = self.factored.take().map(|_| Factored::new(&*self.space, matrix));
+        self.factored = self.factored.take().map(|_| Seen::new(&*self.space, matrix));
         self.space.publish()?;
         Ok(())
     }
@@ -423,12 +429,18 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         Ok(self.report(&space, solved, seconds))
     }
 
-    /// The null spaces of A, if they are known; those of another matrix than was factored are not.
-    pub(super) fn null_spaces_of(&self, a: &A) -> Option<&NullSpaces<S>> {
-        let spaces = self.null_spaces.as_ref()?;
-        let other = |a: &Csr<f64>| self.factored.as_ref().is_some_and(|known| !known.is(&*self.space, a));
-        let stale = self.options.allow_stale && a.matrix().is_some_and(other);
-        (!stale).then_some(spaces)
+    /// The null spaces of A as far as they are known. Those of another matrix say nothing about this one, and are looked for again.
+    pub(super) fn null_spaces_of(&self, space: &S, a: &A) -> Result<Option<Arc<NullSpaces<S>>>, SolveError> {
+        let mut known = self.null_spaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_other = |a: &Csr<f64>| known.of.as_ref().is_none_or(|of| !of.is(space, a));
+        let changed = a.matrix().is_some_and(is_other);
+        // All processes look for them if one of them has another matrix.
+        if space.first(changed.then_some((0, 0.0)))?.is_some() {
+            let matrix = a.matrix().map(|matrix| (matrix, None));
+            let spaces = NullSpaces::find(&self.options, space, a, matrix)?.map(Arc::new);
+            *known = KnownNullSpaces { of: a.matrix().map(|a| Seen::new(space, a)), spaces };
+        }
+        Ok(known.spaces.clone())
     }
 
     fn refuse_stale(&self, a: &A) -> Result<(), SolveError> {
@@ -476,6 +488,8 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
             team: space.host().statistics(),
             iterations: figures.iterations,
             relative_residual: figures.relative_residual,
+            projected_residual: figures.projected_residual,
+            null_space_named: !matches!(self.options.null_space, NullSpace::Auto | NullSpace::Ignore),
             backward_error: figures.backward_error,
             certificate: figures.certificate,
             normal_residual: figures.normal_residual,

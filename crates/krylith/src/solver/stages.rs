@@ -2,8 +2,10 @@
 
 use super::build::{SetUp, System, without};
 use super::certify::{Certifier, Ended, Figures, TOO_SLOW, Verdict, is_zero};
+use super::null_space::Removed;
 use super::patience::{Patience, Watcher};
 use super::prepared::Prepared;
+use super::range::Finding;
 use super::workspace::Workspace;
 use crate::choice::{Method, Precision};
 use crate::engine::{AnyEngine, AnyWorkspace, Engine, Run, SolverSpace};
@@ -13,6 +15,7 @@ use crate::matrix::{Csr, exact_scale};
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
 use crate::plan::{Applied, Failure, Remedy, SolvePlan, Work};
+use crate::precond::direct::{DirectKind, DirectSymbolic};
 use crate::precond::registry::Construction;
 use crate::precond::{Kind, PrecondSpec};
 use crate::report::{Outcome, Recovery, Rung};
@@ -86,12 +89,13 @@ pub(super) fn solve<S: SolverSpace, A: LinearOperator<S>>(
     let mut nobody = ();
     let observer = watch.observer.unwrap_or(&mut nobody);
     let stop = watch.stop.map(|stop| stop as &mut dyn StoppingCriterion<f64>);
-    let null_spaces = prepared.null_spaces_of(a);
-    let removed = match null_spaces {
-        Some(spaces) => spaces.remove_from_rhs(space, &mut vectors.b, prepared.options.rtol)?,
+    let null_spaces = prepared.null_spaces_of(space, a)?;
+    let removed = match &null_spaces {
+        Some(spaces) => spaces.remove_from_rhs(space, &mut vectors.b, &prepared.options)?,
         None => None,
     };
     let mut certifier = Certifier::new(space, a, vectors, &prepared.options, stop)?;
+    removed.as_ref().and_then(Removed::aim).into_iter().for_each(|norm| certifier.aim_at(norm));
     if certifier.rhs_norm() == 0.0 || guess_is_zero {
         // With b = 0 nothing is to be found out: A 0 = 0, whatever the guess. A zero with a sign is as good as any.
         space.fill(0.0, x)?;
@@ -113,16 +117,28 @@ pub(super) fn solve<S: SolverSpace, A: LinearOperator<S>>(
     multiply(space, x, certifier.scale())?;
     let record = (&mut recovery, &mut rungs);
     let outcome = run(prepared, x, guess, &mut certifier, &mut stage, record, observer);
-    let outcome = outcome.and_then(|outcome| match null_spaces {
-        Some(spaces) => Ok(spaces.settle(&mut certifier, x, removed.as_ref(), outcome)?),
-        None => Ok(outcome),
+    let outcome = outcome.and_then(|outcome| match &null_spaces {
+        Some(spaces) => {
+            let given = (removed.as_ref(), &prepared.options);
+            Ok(spaces.settle(&mut certifier, x, given, outcome)?)
+        }
+        None if matches!(outcome, Outcome::Converged | Outcome::Interrupted) => Ok(outcome),
+        None => match meets_along_constants(&mut certifier, x, &mut recovery)? {
+            true => Ok(Outcome::Converged),
+            false => Ok(outcome),
+        },
     });
+    if matches!(outcome, Ok(Outcome::LeastSquares)) {
+        // What is known of the null space is most likely all of it.
+        let is_shortest = null_spaces.is_some_and(|spaces| spaces.has_right());
+        shorten(prepared, &mut certifier, x, (&rungs, is_shortest))?;
+    }
     multiply(space, x, 1.0 / certifier.scale())?;
     let outcome = outcome?;
     let (engine, own) = stage.parts(&prepared.engine);
     let without_product = engine.is_without_product(own);
     let Stage { method, engine, .. } = stage;
-    let figures = certifier.into_figures();
+    let figures = certifier.into_figures(outcome)?;
     Ok(Solved { outcome, method, engine, without_product, recovery, rungs, figures })
 }
 
@@ -140,6 +156,8 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
     // A method for square systems then finds an x of any size, if it finds one; least squares find a small one.
     let deficient = prepared.plan.facts.as_ref().is_some_and(|facts| facts.structural_rank < facts.rows);
     let (mut started, mut before) = (Instant::now(), prepared.seconds.analyze + prepared.seconds.factor);
+    // Least squares of least norm, and answers along b, are found from 0.
+    let mut from_zero = false;
     // What pricing the next method has found out.
     let findings = Rc::<RefCell<Findings>>::default();
     loop {
@@ -147,6 +165,9 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
             true => None,
             false => Some(keep(certifier.space(), x, guess)?),
         };
+        if from_zero {
+            certifier.space().fill(0.0, x)?;
+        }
         let iterations = certifier.iterations();
         let kind = stage.engine.as_ref().map_or(prepared.summary.kind, |(_, summary)| summary.kind);
         let least_squares = stage.method == Method::Lsmr && kind.is_complete();
@@ -168,7 +189,7 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
         if ended.outcome != Outcome::Converged {
             let over = ended.outcome == Outcome::Interrupted
                 || certifier.iterations() >= prepared.options.max_iterations;
-            if take_best((engine, &*own), x, (start, trusted), certifier)? {
+            if take_best((engine, &*own), x, (start, trusted, from_zero), certifier)? {
                 ended = met;
             } else if !over && polish((engine, own), x, certifier, kind.is_complete())? {
                 recovery.push(Recovery {
@@ -196,70 +217,147 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
         let over = certifier.iterations() >= prepared.options.max_iterations;
         let failure =
             failure.or((least_squares && ended.outcome == Outcome::MaxIterations).then_some(Failure::Slow));
-        let Some(failure) = failure.filter(|_| !over) else {
-            return conclude((prepared, &findings.borrow()), certifier, &ended, rungs);
+        let end = End { prepared, ended: &ended, rungs };
+        let Some(mut failure) = failure.filter(|_| !over) else {
+            return end.conclude(&findings.borrow(), certifier, x);
         };
         if certifier.relative_residual() <= NO_BETTER {
-            return Ok(certifier.classify(&ended)?);
+            return Ok(certifier.classify(&ended, x)?);
         }
         // What a complete factor or the least squares cannot improve, nothing can.
         if kind.is_complete() && !deficient || stage.method == Method::Lsmr {
-            let outcome = match least_squares {
-                true => conclude((prepared, &findings.borrow()), certifier, &ended, rungs)?,
-                false => certifier.classify(&ended)?,
+            let outcome = match stage.method == Method::Lsmr {
+                true => end.conclude(&findings.borrow(), certifier, x)?,
+                false => certifier.classify(&ended, x)?,
             };
-            if matches!(outcome, Outcome::AttainableAccuracy | Outcome::Singular) {
-                return Ok(outcome);
-            }
+            failure = match outcome {
+                Outcome::Singular => Failure::Singular,
+                Outcome::AttainableAccuracy if certifier.finding() == Finding::NearlySingular => {
+                    Failure::NearlySingular
+                }
+                Outcome::AttainableAccuracy | Outcome::LeastSquares | Outcome::Converged => {
+                    return Ok(outcome);
+                }
+                _ => failure,
+            };
         }
         let failed = format!("{} with {kind}: {}", stage.method, ended.what);
         let known = findings.borrow();
         if !enter_next((prepared, &known), certifier, stage, (failure, failed), &mut tried, recovery)? {
-            return conclude((prepared, &known), certifier, &ended, rungs);
+            return end.conclude(&known, certifier, x);
         }
+        from_zero = stage.method == Method::Lsmr || failure == Failure::NearlySingular;
         if let Some(rung) = rungs.last_mut() {
             rung.left = Some(ended.what.into());
         }
     }
 }
 
-/// The outcome where nothing more is tried. Where neither x nor its residual says why, a complete factor is asked for a proof that there is no answer: those
-/// that ran, or one that costs no more than what was spent where the residual looks like a left null vector.
-fn conclude<S: SolverSpace, A: LinearOperator<S>>(
+/// The end of a run after which nothing more may be tried.
+struct End<'e, S: SolverSpace, A: LinearOperator<S>> {
+    prepared: &'e Prepared<A, S>,
+    ended: &'e Ended,
+    rungs: &'e [Rung],
+}
+
+impl<S: SolverSpace, A: LinearOperator<S>> End<'_, S, A> {
+    /// The outcome. Where neither x nor its residual says why, a complete factor is asked for a proof that there is no answer: those
+    /// that ran, or one that costs no more than what was spent where the residual looks like a left null vector.
+    fn conclude(
+        &self,
+        findings: &Findings,
+        certifier: &mut Certifier<'_, S, A>,
+        x: &S::Vector,
+    ) -> Result<Outcome, SolveError> {
+        let outcome = certifier.classify(self.ended, x)?;
+        let (a, known) = (certifier.a(), certifier.finding());
+        let certified =
+            [Outcome::Converged, Outcome::Interrupted, Outcome::AttainableAccuracy, Outcome::LeastSquares];
+        // What is singular may have its least squares in x, without a proof so far.
+        let is_open = !certified.contains(&outcome) || known == Finding::NearlySingular;
+        let Some(matrix) = a.matrix().filter(|_| certifier.is_alone() && is_open) else {
+            return Ok(outcome);
+        };
+        for symbolic in factors((self.prepared, findings), certifier, matrix, self.rungs) {
+            if certifier.finding() > known.max(Finding::NearlySingular) {
+                break;
+            }
+            certifier.find_witness_by_factor(matrix, &symbolic)?;
+        }
+        Ok(match certifier.finding() {
+            Finding::Nothing => outcome,
+            finding => finding.outcome(),
+        })
+    }
+}
+
+/// The complete factors that ran, or LU where it costs no more than what was spent and the residual looks like a left null vector.
+fn factors<S: SolverSpace, A: LinearOperator<S>>(
     (prepared, findings): (&Prepared<A, S>, &Findings),
-    certifier: &mut Certifier<'_, S, A>,
-    ended: &Ended,
+    certifier: &Certifier<'_, S, A>,
+    matrix: &Csr<f64>,
     rungs: &[Rung],
-) -> Result<Outcome, SolveError> {
-    let outcome = certifier.classify(ended)?;
-    let certified =
-        [Outcome::Converged, Outcome::Interrupted, Outcome::AttainableAccuracy, Outcome::Singular];
-    let (space, a) = (certifier.space(), certifier.a());
-    let alone = space.total(&a.domain()) == space.len(&a.domain());
-    let Some(matrix) = a.matrix().filter(|_| alone && !certified.contains(&outcome)) else {
-        return Ok(outcome);
-    };
-    let options = prepared.options.setup_options(&prepared.plan, Precision::F64);
-    let setup = SetupContext::new(options, space, a.domain(), Some(matrix), matrix, (prepared.method, 1.0));
+) -> Vec<Arc<DirectSymbolic>> {
+    let Prepared { options, plan, method, summary, .. } = prepared;
+    let (space, layout) = (certifier.space(), certifier.a().domain());
+    let setup = options.setup_options(plan, Precision::F64);
+    let setup = SetupContext::new(setup, space, layout, Some(matrix), matrix, (*method, 1.0));
     let mut kinds: Vec<_> =
         rungs.iter().map(|rung| rung.preconditioner).filter(|p| p.is_complete()).collect();
     let ran = !kinds.is_empty();
     kinds.dedup();
     kinds.extend((!ran && certifier.looks_singular()).then(PrecondSpec::lu));
-    let machine = &*prepared.options.machine;
-    let iteration = machine.iteration(&work(prepared.method, (matrix, &prepared.plan), &prepared.summary));
-    let spent = certifier.iterations() as f64 * iteration;
-    for kind in kinds {
-        let Construction::Direct(which) = kind.construct() else { continue };
-        let Ok(symbolic) = findings.complete(which, matrix, Some(setup.limit_of_complete())) else {
-            continue;
-        };
-        let affordable = ran || machine.direct(matrix, which, symbolic.cost()) <= spent;
-        if affordable && certifier.finds_no_answer(matrix, &symbolic)? {
-            return Ok(Outcome::Singular);
-        }
+    let iteration = options.machine.iteration(&work(*method, (matrix, plan), summary));
+    let spent = f64::max(certifier.iterations() as f64 * iteration, CHEAP);
+    let factor = |kind: PrecondSpec| {
+        let Construction::Direct(which) = kind.construct() else { return None };
+        let symbolic = findings.complete(which, matrix, Some(setup.limit_of_complete())).ok()?;
+        let affordable = ran || options.machine.direct(matrix, which, symbolic.cost()) <= spent;
+        affordable.then_some(symbolic)
+    };
+    kinds.into_iter().filter_map(factor).collect()
+}
+
+/// Makes the least squares in x the shortest ones, where a factor for it is at hand or cheap.
+fn shorten<S: SolverSpace, A: LinearOperator<S>>(
+    prepared: &Prepared<A, S>,
+    certifier: &mut Certifier<'_, S, A>,
+    x: &mut S::Vector,
+    (rungs, is_shortest): (&[Rung], bool),
+) -> Result<(), SolveError> {
+    let a = certifier.a();
+    let Some(matrix) = a.matrix().filter(|_| certifier.is_alone()) else { return Ok(()) };
+    let cheap = |symbolic: &&Arc<DirectSymbolic>| {
+        !is_shortest || prepared.options.machine.direct(matrix, DirectKind::Lu, symbolic.cost()) <= CHEAP
+    };
+    match factors((prepared, &Findings::default()), certifier, matrix, rungs).iter().find(cheap) {
+        Some(symbolic) => Ok(certifier.shorten(matrix, symbolic, x)?),
+        None => Ok(()),
     }
-    Ok(outcome)
+}
+
+/// Whether a multiple of a constant, added to x or alone, meets the tolerance where A times it is nearly zero.
+fn meets_along_constants<S: SolverSpace, A: LinearOperator<S>>(
+    certifier: &mut Certifier<'_, S, A>,
+    x: &mut S::Vector,
+    recovery: &mut Vec<Recovery>,
+) -> Result<bool, SolveError> {
+    if certifier.has_own_criterion() {
+        return Ok(false);
+    }
+    let space = certifier.space();
+    let mut constant = space.zeros(&space.layout(x))?;
+    space.fill(1.0, &mut constant)?;
+    let meets = certifier.meets_along(&constant, x)?;
+    if meets {
+        recovery.push(Recovery {
+            failed: "A times a constant vector is nearly zero".into(),
+            row: None,
+            value: None,
+            action: "the constant with the least residual is added to x".into(),
+        });
+    }
+    Ok(meets)
 }
 
 /// Sets up the next method that the plan has for this failure, passing over those that cannot be set up; `false` if none is left.
@@ -387,6 +485,10 @@ pub(super) fn work(method: Method, (matrix, plan): (&Csr<f64>, &SolvePlan), summ
     }
 }
 
+/// Nanoseconds that a factor may take for a proof, however little was spent before.
+const CHEAP: f64 = 1e6;
+/// Residuals that differ by less than this are the same.
+const SAME_RESIDUAL: f64 = 1e-10;
 /// A relative residual that no other method is likely to improve on.
 const NO_BETTER: f64 = 1e-13;
 /// With a complete factor, least squares take as many iterations as pivots were replaced and some more, or too many.
@@ -396,8 +498,9 @@ const ITERATIONS_ON_COMPLETE: f64 = 100.0;
 /// What is tried after a method whose remainder is longer than this, where its price is not known.
 const ITERATIONS_BEFORE_OTHERS: f64 = 2000.0;
 
-/// Corrections of an x that is near its limit, at most.
-const CORRECTIONS: usize = 4;
+/// Corrections of an x that is at its limit, at most; each but the last four has to halve its residual.
+const CORRECTIONS: usize = 20;
+const LAST_CORRECTIONS: usize = 4;
 /// To what part of a residual a correction reduces it.
 const ROUGHLY: f64 = 1e-4;
 const ITERATIONS_OF_CORRECTION: usize = 20;
@@ -524,7 +627,7 @@ fn iterate<S: SolverSpace, A: LinearOperator<S>>(
 fn take_best<S: SolverSpace, A: LinearOperator<S>>(
     (engine, workspace): (&AnyEngine<S>, &AnyWorkspace<S, A>),
     x: &mut S::Vector,
-    (start, trusted): (Option<&S::Vector>, bool),
+    (start, trusted, from_zero): (Option<&S::Vector>, bool, bool),
     certifier: &mut Certifier<'_, S, A>,
 ) -> Result<bool, SolveError> {
     let space = certifier.space();
@@ -539,7 +642,10 @@ fn take_best<S: SolverSpace, A: LinearOperator<S>>(
     for (candidate, is_start) in candidates {
         let meets = certifier.measure(candidate)?;
         let counts = is_start || trusted && !certifier.is_lost();
-        measured = (counts || meets) && comparable(certifier.residual_norm()) < least;
+        // What was found from zero is smaller, and rounding is no reason to go back.
+        let norm = comparable(certifier.residual_norm());
+        let rounding = if is_start && from_zero { SAME_RESIDUAL * norm } else { 0.0 };
+        measured = (counts || meets) && norm + rounding < least;
         if measured {
             least = certifier.residual_norm();
             space.copy(candidate, x)?;
@@ -554,7 +660,7 @@ fn take_best<S: SolverSpace, A: LinearOperator<S>>(
     if measured { Ok(met) } else { Ok(certifier.measure(x)?) }
 }
 
-/// Refines an x whose residual is a few tolerances and consists of rounding: corrections for a residual in twice the digits where the factor is
+/// Refines an x whose backward error is that of rounding: corrections for a residual in twice the digits where the factor is
 /// complete, then numbers nearby. Whether it meets the tolerance then. Iterations of corrections are not counted.
 fn polish<S: SolverSpace, A: LinearOperator<S>>(
     (engine, workspace): (&AnyEngine<S>, &mut AnyWorkspace<S, A>),
@@ -563,7 +669,9 @@ fn polish<S: SolverSpace, A: LinearOperator<S>>(
     complete: bool,
 ) -> Result<bool, SolveError> {
     let (space, a) = (certifier.space(), certifier.a());
-    let corrections = if complete && certifier.is_near_rounding() { CORRECTIONS } else { 0 };
+    let corrections =
+        if complete && certifier.is_at_limit() && !certifier.has_own_criterion() { CORRECTIONS } else { 0 };
+    let mut slow = 0;
     for _ in 0..corrections {
         let layout = space.layout(x);
         let (mut r, mut d) = (space.zeros(&layout)?, space.zeros(&layout)?);
@@ -579,7 +687,8 @@ fn polish<S: SolverSpace, A: LinearOperator<S>>(
             space.copy(&d, x)?;
             return Ok(true);
         }
-        if certifier.residual_norm() >= before {
+        slow += usize::from(certifier.residual_norm() > before / 2.0);
+        if certifier.residual_norm() >= before || slow > LAST_CORRECTIONS {
             certifier.measure(x)?;
             break;
         }

@@ -124,12 +124,12 @@ impl Solver {
     }
 }
 
-/// Aᵀ, prepared.
+/// What is known of Aᵀ.
 pub(super) struct Transposed {
-    a: Csr<f64>,
-    /// The values of A that were transposed.
+    /// The values of A that it is the transpose of.
     seen: SeenValues,
-    prepared: Prepared<Csr<f64>>,
+    /// Aᵀ, prepared; none where A is its own transpose.
+    other: Option<(Csr<f64>, Prepared<Csr<f64>>)>,
 }
 
 impl<A: LinearOperator<Threads<f64>>> Prepared<A> {
@@ -228,25 +228,29 @@ impl<A: LinearOperator<Threads<f64>>> Prepared<A> {
 }
 
 impl Prepared<Csr<f64>> {
-    /// Solves Aᵀ x = b from the guess in `x`. The first call prepares Aᵀ, with the same options, which takes as long and as much memory as
-    /// A did; later calls for the same values do not. A symmetric matrix is its own transpose.
+    /// Solves Aᵀ x = b from the guess in `x`; the answer is judged by b − Aᵀx. A matrix that is its own transpose is solved with as it is. For any other, the first call
+    /// prepares Aᵀ, with the same options, which takes as long and as much memory as A did; later calls for the same values do not.
     pub fn solve_transposed(&self, a: &Csr<f64>, b: &[f64], x: &mut [f64]) -> Result<Report, SolveError> {
-        if self.plan.facts.as_ref().is_some_and(|facts| facts.symmetric) {
-            return self.solve(a, b, x);
-        }
-        let space = &*self.space;
         let mut cached = self.transposed.lock().unwrap_or_else(PoisonError::into_inner);
         let current = cached.take().filter(|known| known.seen.has_stamp_of(a));
         let current = match current {
             Some(known) => known,
             None => {
-                let transposed = a.view().transpose();
-                let prepared = self.options.prepare(&transposed)?;
-                Arc::new(Transposed { a: transposed, seen: SeenValues::of(space, a), prepared })
+                let prepare = || {
+                    let transposed = a.view().transpose();
+                    let prepared = self.options.prepare(&transposed)?;
+                    Ok::<_, SolveError>((transposed, prepared))
+                };
+                // What is known of the matrix that was prepared says nothing about this one.
+                let other = if a.symmetry().symmetric { None } else { Some(prepare()?) };
+                Arc::new(Transposed { seen: SeenValues::of(&self.space, a), other })
             }
         };
         *cached = Some(Arc::clone(&current));
         drop(cached);
-        current.prepared.solve(&current.a, b, x)
+        match &current.other {
+            Some((transposed, prepared)) => prepared.solve(transposed, b, x),
+            None => self.solve(a, b, x),
+        }
     }
 }
