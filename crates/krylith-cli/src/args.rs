@@ -137,9 +137,10 @@ pub struct Solve {
     #[arg(long, default_value = "on", help_heading = DETAILS)]
     pub recovery: Switch,
 
-    /// Make the preconditioner from this matrix instead of A, such as one that `krylith train` has written
-    #[arg(long, value_name = "FILE", conflicts_with = "explain", help_heading = DETAILS)]
-    pub precond_matrix: Option<PathBuf>,
+    /// Make the preconditioner from this matrix instead of A, such as one that `krylith train` has written: a file, - or gen:PROBLEM:N; the
+    /// method is still chosen for A
+    #[arg(long, value_name = "MATRIX", help_heading = DETAILS)]
+    pub precond_matrix: Option<String>,
 
     /// Enlarge the diagonal by this multiple of its size before it is factored
     #[arg(long, value_name = "S", default_value_t = 0.0, help_heading = DETAILS)]
@@ -415,8 +416,15 @@ pub fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
 }
 
+impl Solve {
+    /// The matrix of the preconditioner, read as A is; none where that is A.
+    pub fn precond_input(&self) -> Option<Input> {
+        self.precond_matrix.clone().map(|matrix| Input { matrix, ..self.input.clone() })
+    }
+}
+
 /// A matrix to read, and how much it may take.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub struct Input {
     /// Matrix file (Matrix Market, SciPy .npz or PETSc binary, recognised by content), - for standard input, or gen:PROBLEM:N
     pub matrix: String,
@@ -457,7 +465,7 @@ impl Input {
     }
 }
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub struct Limits {
     /// Memory limit in GB: for a generated matrix, and for everything a solve allocates besides A, b and x; what the machine has free if not given
     #[arg(long, value_name = "GB", value_parser = gigabytes, help_heading = LIMITS)]

@@ -3,10 +3,8 @@
 use crate::Failure;
 use crate::args::Solve;
 use crate::input::Loaded;
-use crate::place::Place;
-use crate::report::{bytes, count, print, write_json};
-use krylith::Solver;
-use krylith::plan::{Failure as Fault, Fallback, Machine, Remedy, SolvePlan};
+use crate::report::{bytes, count, counted, entries, print, write_json};
+use krylith::plan::{Facts, Failure as Fault, Fallback, Machine, Remedy, SolvePlan};
 use krylith::sparsify::Sparsify;
 use std::fmt::Write;
 use std::path::Path;
@@ -46,30 +44,38 @@ fn read_json<T>(
     parse(&text).map_err(|error| format!("{name} {wrong} ({error}); `{writer}` writes one").into())
 }
 
-/// Prints the plan for a matrix, or writes it as JSON.
-pub fn explain(options: &Solve, place: &Place, solver: Solver, loaded: &Loaded) -> Result<(), Failure> {
-    let plan = place.plan(solver, &loaded.matrix)?;
+/// Prints the plan for a matrix, whose preconditioner may be made from another one, or writes it as JSON.
+pub fn explain(
+    options: &Solve,
+    plan: &SolvePlan,
+    loaded: &Loaded,
+    source: Option<&Loaded>,
+) -> Result<(), Failure> {
     if let Some(path) = &options.json {
-        write_json(path, &serde_json::to_value(&plan)?)?;
+        write_json(path, &serde_json::to_value(plan)?)?;
     }
-    if options.json.as_deref() == Some(Path::new("-")) { Ok(()) } else { print(&text(&plan, loaded)) }
+    if options.json.as_deref() == Some(Path::new("-")) { Ok(()) } else { print(&text(plan, loaded, source)) }
 }
 
-fn text(plan: &SolvePlan, loaded: &Loaded) -> String {
+fn text(plan: &SolvePlan, loaded: &Loaded, source: Option<&Loaded>) -> String {
     let mut text = format!("{}\n", loaded.name);
     let fallbacks = fallbacks(&plan.fallbacks);
     let mut line = |label: &str, value: String| {
         writeln!(text, "  {label:18}{value}").expect("writing to a string");
     };
     let a = &loaded.matrix;
-    line("matrix", format!("{} rows, {} entries", count(a.nrows()), count(a.nnz())));
+    line("matrix", format!("{}, {}", counted(a.nrows(), "row"), entries(a)));
+    if let Some(source) = source {
+        line("precond matrix", format!("{}, {}", source.name, entries(&source.matrix)));
+    }
     line("plan", format!("{} with {}", plan.method, plan.preconditioner));
     for (k, reason) in plan.reasons.iter().enumerate() {
         line(if k == 0 { "because" } else { "" }, reason.text.clone());
     }
-    if let Some(facts) = &plan.facts {
-        for (k, words) in facts.words().into_iter().enumerate() {
-            line(if k == 0 { "facts" } else { "" }, words);
+    let label = if plan.preconditioner_facts.is_some() { "facts of A" } else { "facts" };
+    for (label, facts) in [(label, &plan.facts), ("of the other", &plan.preconditioner_facts)] {
+        for (k, words) in facts.iter().flat_map(Facts::words).enumerate() {
+            line(if k == 0 { label } else { "" }, words);
         }
     }
     for (k, proposal) in plan.proposals.iter().enumerate() {

@@ -59,11 +59,11 @@ impl Place {
         }
     }
 
-    /// What a solve will do there.
-    pub fn plan(&self, solver: Solver, a: &Csr<f64>) -> Result<SolvePlan, SolveError> {
+    /// What a solve will do there, with a preconditioner made from `source`, which may be A.
+    pub fn plan(&self, solver: Solver, a: &Csr<f64>, source: &Csr<f64>) -> Result<SolvePlan, SolveError> {
         match self {
-            Place::Threads(_) => solver.plan(a),
-            Place::Device(device) => solver.on(device).plan(a),
+            Place::Threads(_) => solver.plan_with(a, source),
+            Place::Device(device) => solver.on(device).plan_with(a, source),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::args::is_standard;
+use krylith::Csr;
 use krylith::io::{FormatError, plain};
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
@@ -81,6 +82,11 @@ pub fn count(n: impl TryInto<u64>) -> String {
 pub fn counted(n: usize, thing: &str) -> String {
     let plural = if n == 1 { "" } else { "s" };
     format!("{} {thing}{plural}", count(n))
+}
+
+/// The entries of a matrix: 1 entry, 2 entries.
+pub fn entries(a: &Csr<f64>) -> String {
+    if a.nnz() == 1 { "1 entry".into() } else { format!("{} entries", count(a.nnz())) }
 }
 
 #[cfg(test)]

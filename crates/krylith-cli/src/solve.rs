@@ -1,7 +1,7 @@
 //! `krylith solve`: an answer, checked; a report for people and for programs.
 
 use crate::Failure;
-use crate::args::{Division, Matching, Numbers, Order, Solve, Structured, Switch, is_standard};
+use crate::args::{Division, Input, Matching, Numbers, Order, Solve, Structured, Switch, is_standard};
 use crate::explain;
 use crate::failure;
 use crate::input::{Loaded, load, read_vector};
@@ -53,18 +53,20 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
     if let Some(plan) = &plan {
         solver = solver.with_plan(plan);
     }
+    let source = options.precond_input().map(|input| load_source(&input)).transpose()?;
+    let source_or_a = source.as_ref().map_or(&loaded.matrix, |source| &source.matrix);
     if options.explain {
-        explain::explain(options, &place, solver, &loaded)?;
-        return Ok(ExitCode::SUCCESS);
+        return match place.plan(solver, &loaded.matrix, source_or_a) {
+            Ok(plan) => {
+                explain::explain(options, &plan, &loaded, source.as_ref()).map(|()| ExitCode::SUCCESS)
+            }
+            Err(error) => failed(options, &loaded, "setup_failed", &error),
+        };
     }
-    let source = match &options.precond_matrix {
-        Some(path) => Some(io::read_matrix_with(path, &options.input.read_options())?),
-        None => None,
-    };
     let rhs = RightHandSide::new(options, &loaded.matrix)?;
     let read = started.elapsed().as_secs_f64();
     let preparing = spinner("analyzing and factoring");
-    let prepared = place.prepare(solver, &loaded.matrix, source.as_ref().unwrap_or(&loaded.matrix));
+    let prepared = place.prepare(solver, &loaded.matrix, source_or_a);
     drop(preparing);
     let mut x = vec![0.0; loaded.matrix.ncols()];
     let report = match prepared {
@@ -75,11 +77,35 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
         Err(error) => return failed(options, &loaded, "setup_failed", &error),
     };
     let total = started.elapsed().as_secs_f64();
-    let done = Done { options, loaded: &loaded, rhs: &rhs, read, total, place: &place };
+    let source = source.as_ref();
+    let done = Done { options, loaded: &loaded, source, rhs: &rhs, read, total, place: &place };
     match report {
         Ok(report) if done.write_all(&x, &report) => Ok(status(&report)),
         Ok(_) => Ok(ExitCode::from(2)),
         Err(error) => failed(options, &loaded, "solve_failed", &error),
+    }
+}
+
+/// The matrix of the preconditioner. The library calls every matrix with a number that is not finite A.
+fn load_source(input: &Input) -> Result<Loaded, Failure> {
+    let loaded = load(input)?;
+    let not_finite = (0..loaded.matrix.nrows()).find_map(|row| {
+        let (columns, values) = loaded.matrix.row(row);
+        columns
+            .iter()
+            .zip(values)
+            .find(|(_, value)| !value.is_finite())
+            .map(|(column, value)| (row, column, value))
+    });
+    match not_finite {
+        None => Ok(loaded),
+        Some((row, column, value)) => Err(format!(
+            "--precond-matrix {} has {value} in row {}, column {} (both counted from 1); every number must be finite",
+            loaded.name,
+            row + 1,
+            column + 1
+        )
+        .into()),
     }
 }
 
@@ -104,10 +130,18 @@ fn failed(options: &Solve, loaded: &Loaded, outcome: &str, error: &SolveError) -
 /// An error where two things would come from, or go to, one stream.
 fn check_streams(options: &Solve) -> Result<(), Failure> {
     let standard = |path: &Option<PathBuf>| path.as_deref().is_some_and(is_standard);
-    if options.input.is_standard() && standard(&options.b) {
-        return Err(
-            "the matrix and -b cannot both be read from standard input; give one of them a file".into()
-        );
+    let null_spaces = options.null_space.iter().map(|name| ("--null-space", is_standard(Path::new(name))));
+    let inputs = [
+        ("the matrix", options.input.is_standard()),
+        ("-b", standard(&options.b)),
+        ("--precond-matrix", options.precond_input().is_some_and(|input| input.is_standard())),
+    ];
+    let mut from_standard = inputs.into_iter().chain(null_spaces).filter(|(_, standard)| *standard);
+    if let (Some((first, _)), Some((second, _))) = (from_standard.next(), from_standard.next()) {
+        return Err(format!(
+            "{first} and {second} cannot both be read from standard input; give one of them a file"
+        )
+        .into());
     }
     if standard(&options.x) && standard(&options.json) {
         return Err("-x and --json cannot both be written to standard output; give one of them a file".into());
@@ -122,7 +156,8 @@ fn check_outputs(options: &Solve) -> Result<(), Failure> {
     let mut inputs = options.input.file();
     inputs.extend(options.b.as_deref().filter(|b| !is_standard(b)));
     inputs.extend(options.plan.as_deref());
-    inputs.extend(options.precond_matrix.as_deref());
+    let source = options.precond_input();
+    inputs.extend(source.iter().flat_map(Input::file));
     outputs::check(&Vec::from_iter([x, plot, json].into_iter().flatten()), &inputs)
 }
 
@@ -238,6 +273,8 @@ fn iterate(
 pub struct Done<'a> {
     pub options: &'a Solve,
     pub loaded: &'a Loaded,
+    /// The matrix of the preconditioner, where that is not A.
+    pub source: Option<&'a Loaded>,
     pub rhs: &'a RightHandSide,
     /// Seconds of reading, and of everything.
     pub read: f64,
@@ -294,7 +331,7 @@ impl Done<'_> {
             "symmetric": a.symmetry().symmetric,
             "asymmetry": a.asymmetry(),
         });
-        value["preconditioner_matrix"] = json!(self.options.precond_matrix);
+        value["preconditioner_matrix"] = json!(self.source.map(|source| &source.name));
         value["rhs"] = json!(rhs::name(self.options));
         value["warnings"] = json!(self.warnings(report));
         value["wavefronts"] =

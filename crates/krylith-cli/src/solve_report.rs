@@ -3,7 +3,7 @@
 //! The first line says how the solve ended. Warnings, recovery steps and the shift are always shown; how the work was arranged is shown
 //! with `--verbose`. Rows are counted from 1 here, as in Matrix Market files; the library and JSON count from 0.
 
-use crate::report::{bytes, count, counted};
+use crate::report::{bytes, count, counted, entries};
 use crate::solve::Done;
 use krylith::plan::ReasonCode;
 use krylith::report::{DeviceReport, KernelTime, Recovery, Rung};
@@ -37,8 +37,10 @@ pub fn text(done: &Done, r: &Report) -> String {
         line("sparsification", sparsification.to_string());
     }
     let a = &done.loaded.matrix;
-    let entries = if a.nnz() == 1 { "1 entry".into() } else { format!("{} entries", count(a.nnz())) };
-    line("matrix", format!("{}, {}, {entries}", done.loaded.name, counted(a.nrows(), "row")));
+    line("matrix", format!("{}, {}, {}", done.loaded.name, counted(a.nrows(), "row"), entries(a)));
+    if let Some(source) = done.source {
+        line("precond matrix", format!("{}, {}", source.name, entries(&source.matrix)));
+    }
     line("right-hand side", done.rhs.origin.clone());
     for warning in done.warnings(r) {
         line("warning", warning);
@@ -141,7 +143,7 @@ fn replay(done: &Done, r: &Report) -> Option<String> {
     if matches!(asked, Some(ReasonCode::AsAsked | ReasonCode::AsPlanned)) || r.outcome != Outcome::Converged {
         return None;
     }
-    let mut command = format!("krylith solve {} --solver {}", done.loaded.name, last.method);
+    let mut command = format!("krylith solve {} --solver {}", done.options.input.matrix, last.method);
     if let Method::Gmres(restart) | Method::Fgmres(restart) = last.method {
         write!(command, " --restart {restart}").expect("writing to a string");
     }
@@ -154,8 +156,11 @@ fn replay(done: &Done, r: &Report) -> Option<String> {
     if last.ordering != Ordering::Natural {
         write!(command, " --reorder {}", last.ordering).expect("writing to a string");
     }
-    if let Some(path) = &done.options.precond_matrix {
-        write!(command, " --precond-matrix {}", path.display()).expect("writing to a string");
+    // Another factor than the planned one is made from A.
+    let factor = |rung: &Rung| (rung.preconditioner, rung.precision, rung.ordering);
+    if let Some(source) = done.options.precond_matrix.as_ref().filter(|_| factor(&r.rungs[0]) == factor(last))
+    {
+        write!(command, " --precond-matrix {source}").expect("writing to a string");
     }
     if done.options.shift > 0.0 {
         write!(command, " --shift {}", done.options.shift).expect("writing to a string");

@@ -83,3 +83,30 @@ fn a_plan_is_kept_and_followed() {
     let message = ends(2, &["solve", problem, "--plan", plan]);
     assert!(message.contains("is not a plan") && message.contains("--explain --json"), "{message}");
 }
+
+/// The method is for A, the preconditioner from the other matrix, in the plan as in the solve.
+#[test]
+fn a_preconditioner_from_another_matrix_is_explained() {
+    let both = ["solve", "gen:convection3d:4", "--precond-matrix", "gen:poisson3d:4"];
+    let (status, text, error) = run(&[&both[..], &["--explain"]].concat());
+    assert_eq!((status, error.as_str()), (0, ""));
+    for words in [
+        "precond matrix    gen:poisson3d:4, 352 entries",
+        "plan              bicgstab with ilu0",
+        "because           A is not symmetric",
+        "                  the matrix of the preconditioner is symmetric with a positive diagonal",
+        "facts of A        not symmetric",
+        "of the other      symmetric",
+    ] {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+    let (status, text, _) = run(&both);
+    assert_eq!(status, 0);
+    for words in
+        ["bicgstab with ilu0", "A is not symmetric; the matrix of the precond", "gen:poisson3d:4, 352"]
+    {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+    let (status, _, error) = run(&[&both[..], &["--solver", "cg", "--max-iterations", "3"]].concat());
+    assert!(status == 3 && error.contains("warning: cg needs a symmetric matrix, and A is not"), "{error}");
+}

@@ -157,3 +157,37 @@ fn an_answer_that_nobody_takes() {
     assert_eq!(output.status.code(), Some(2));
     assert!(words(&output.stderr).contains("krylith: standard output cannot be written: No space"));
 }
+
+/// The matrix of the preconditioner comes from where A may come from.
+#[test]
+fn a_matrix_of_the_preconditioner_from_anywhere() {
+    let folder = Folder::new();
+    let a = folder.write("a.mtx", &diagonal());
+    let output = fed(&["solve", &a, "--precond-matrix", "-", "-x", "-"], diagonal().as_bytes());
+    assert_eq!(done(&output), "1\n1\n");
+    assert!(words(&output.stderr).contains("precond matrix    standard input, 2 entries"));
+    for (other, both) in [
+        (["-", "--precond-matrix"], "the matrix and --precond-matrix cannot both"),
+        ([&a, "--precond-matrix"], "-b and --precond-matrix cannot both"),
+        ([&a, "--null-space"], "-b and --null-space cannot both"),
+    ] {
+        let b: &[&str] = if other[0] == "-" { &[] } else { &["-b", "-"] };
+        let arguments = [&["solve"], &other[..], &["-"], b].concat();
+        refused(&fed(&arguments, diagonal().as_bytes()), both);
+    }
+    // A generated matrix is no file: one of its name may be written.
+    let x = folder.path("gen:poisson2d:9.txt");
+    let report = json(0, &["solve", "gen:poisson2d:9", "--precond-matrix", "gen:poisson2d:9", "-x", &x]);
+    assert_eq!(report["preconditioner_matrix"], "gen:poisson2d:9");
+    fails(&["solve", &a, "--precond-matrix", &a, "--json", &a], &["--json", "would overwrite the input"]);
+    fails(&["solve", &a, "--precond-matrix", "gen:poisson2d:9"], &["matrix of the preconditioner"]);
+    // PETSc binary: rows, columns, entries, lengths of rows, columns of entries.
+    let infinite = folder.path("inf.petsc");
+    let numbers = [1_211_216i32, 2, 2, 2, 1, 1, 0, 1].into_iter().flat_map(i32::to_be_bytes);
+    let values = [2.0, f64::INFINITY].into_iter().flat_map(f64::to_be_bytes);
+    std::fs::write(&infinite, Vec::from_iter(numbers.chain(values))).unwrap();
+    fails(
+        &["solve", &a, "--precond-matrix", &infinite],
+        &["--precond-matrix", "inf.petsc has inf in row 2, column 2 (both counted from 1)"],
+    );
+}

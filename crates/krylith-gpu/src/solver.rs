@@ -181,7 +181,12 @@ impl DeviceSolver {
 
     /// What a solve of this matrix will do, and why.
     pub fn plan(&self, a: &Csr<f64>) -> Result<SolvePlan, SolveError> {
-        self.solver.plan_on(&self.space()?, LAYOUTS, a.nrows(), a)
+        self.plan_with(a, a)
+    }
+
+    /// The same with a preconditioner made from another matrix.
+    pub fn plan_with(&self, a: &Csr<f64>, matrix: &Csr<f64>) -> Result<SolvePlan, SolveError> {
+        self.solver.plan_on(&self.space()?, LAYOUTS, a, matrix)
     }
 
     /// Analyzes and factors A, copies it to the device, and allocates what solving needs.

@@ -3,6 +3,7 @@
 
 use krylith::block::BlockKind;
 use krylith::gallery::Problem;
+use krylith::plan::{ReasonCode, Remedy};
 use krylith::solver::{Layout, Method, Precision, PrecondSpec};
 use krylith::transform::Ordering;
 use krylith::{Csr, Report, Solver};
@@ -187,4 +188,90 @@ fn values_of_both_change() {
         assert_eq!(second.iterations, first.iterations);
         assert!(x.iter().zip(&before).all(|(x, y)| (3.0 * x - y).abs() <= 1e-6 * y.abs().max(1e-3)));
     }
+}
+
+/// What a solve with a preconditioner from another matrix will do, which is what it does then.
+fn planned(solver: &Solver, a: &Csr<f64>, from: &Csr<f64>) -> krylith::plan::SolvePlan {
+    let plan = solver.plan_with(a, from).unwrap();
+    let prepared = solver.prepare_with(a, from).unwrap();
+    let done = prepared.plan();
+    assert_eq!((plan.method, plan.preconditioner), (done.method, done.preconditioner));
+    assert_eq!(
+        (plan.precision, &plan.reasons, &plan.warnings),
+        (done.precision, &done.reasons, &done.warnings)
+    );
+    assert_eq!((&plan.fallbacks, &plan.proposals), (&done.fallbacks, &done.proposals));
+    let mut x = vec![0.0; a.nrows()];
+    let report = prepared.solve(a, &vec![1.0; a.nrows()], &mut x).unwrap();
+    report.require_converged().unwrap();
+    assert!(report.rungs.len() == 1 && report.iterations < 150, "{report}");
+    plan
+}
+
+/// A symmetric definite matrix for the preconditioner says nothing about A.
+#[test]
+fn facts_of_a_choose_the_method() {
+    let solver = Solver::new().threads(1);
+    for size in [4, 20] {
+        let (a, from) = (problem(&format!("convection3d:{size}")), problem(&format!("poisson3d:{size}")));
+        let plan = planned(&solver, &a, &from);
+        assert_eq!(plan.method, Method::BiCgStab);
+        assert!(!plan.preconditioner.info().symmetric, "{}", plan.preconditioner);
+        let codes: Vec<_> = plan.reasons.iter().map(|reason| reason.code).collect();
+        assert_eq!(codes[..2], [ReasonCode::NotSymmetric, ReasonCode::PreconditionerMatrix]);
+        let words =
+            "A is not symmetric; the matrix of the preconditioner is symmetric with a positive diagonal";
+        assert!(plan.to_string().contains(words), "{plan}");
+        assert!(!plan.facts.as_ref().unwrap().symmetric && plan.preconditioner_facts.unwrap().symmetric);
+        // Complete factors among the fallbacks are of A, which has no LDLᵀ.
+        let ldlt = Remedy::with(Method::Gmres(50), PrecondSpec::ldlt());
+        assert!(plan.fallbacks.iter().all(|fallback| fallback.then != ldlt));
+        // The other way round no factor of that matrix suits conjugate gradients.
+        let plan = planned(&solver, &from, &a);
+        assert_eq!(plan.method, Method::BiCgStab);
+        let words =
+            "A is symmetric with a positive diagonal; the matrix of the preconditioner is not symmetric";
+        assert!(plan.to_string().contains(words), "{plan}");
+        let plan = planned(&solver, &from, &sparsified(&from, 1));
+        assert_eq!(plan.method, Method::Cg);
+    }
+}
+
+#[test]
+fn warnings_of_symmetry_are_about_a() {
+    let (convection, poisson) = (problem("convection3d:6"), problem("poisson3d:6"));
+    for asked in [PrecondSpec::auto(), PrecondSpec::jacobi()] {
+        let solver = Solver::new().method(Method::Cg).preconditioner(asked);
+        let warnings = |a, from| solver.plan_with(a, from).unwrap().warnings;
+        assert!(warnings(&convection, &poisson)[0].contains("cg needs a symmetric matrix, and A is not"));
+        assert!(warnings(&poisson, &convection).is_empty());
+    }
+}
+
+/// An equal matrix is A.
+#[test]
+fn a_copy_of_a_is_no_other_matrix() {
+    let (a, solver) = (problem("convection3d:12"), Solver::new().threads(1));
+    let copy = Csr::new(
+        a.nrows(),
+        a.ncols(),
+        a.pattern().row_ptr().to_vec(),
+        a.pattern().col_idx().to_vec(),
+        a.values().to_vec(),
+    )
+    .unwrap();
+    assert_eq!(solver.plan_with(&a, &copy).unwrap(), solver.plan(&a).unwrap());
+}
+
+/// A complete factor of another matrix does not prove that nothing else solves the system.
+#[test]
+fn a_complete_factor_of_another_matrix_is_left_when_it_fails() {
+    let entries = (0..40).flat_map(|i| [(i, i, 1.0), (i, i ^ 1, 2.0)]);
+    let a = Csr::from_entries(40, 40, entries).unwrap();
+    let one = Csr::from_entries(40, 40, (0..40).map(|i| (i, i, 1.0))).unwrap();
+    let b: Vec<f64> = (0..40).map(|i| if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
+    let solver = Solver::new().preconditioner(PrecondSpec::cholesky());
+    let report = solver.prepare_with(&a, &one).unwrap().solve(&a, &b, &mut vec![0.0; 40]).unwrap();
+    report.require_converged().unwrap();
+    assert_eq!((report.rungs[0].method, report.rungs.len()), (Method::Cg, 2));
 }

@@ -47,8 +47,12 @@ use std::fmt::{Display, Formatter};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SolvePlan {
-    /// What the choices depend on; not looked for where all of them were the caller's.
+    /// The facts of A that choices depend on; not looked for where all choices were the caller's. Where A is not a matrix, those of the
+    /// matrix of the preconditioner.
     pub facts: Option<Facts>,
+    /// The facts of the matrix that the preconditioner is made from, where that matrix is not A.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preconditioner_facts: Option<Facts>,
     /// The method.
     pub method: Method,
     /// The preconditioner.
@@ -145,6 +149,8 @@ pub enum ReasonCode {
     SymmetricIndefinite,
     /// The matrix is not symmetric.
     NotSymmetric,
+    /// What the matrix of the preconditioner is like, where that matrix is not A.
+    PreconditionerMatrix,
     /// Of the members of the registry that suit the matrix, it is predicted to cost the least.
     LeastPredicted,
     /// An incomplete factor is not to be trusted, and a complete one is cheap.
@@ -165,33 +171,43 @@ impl ReasonCode {
         }
     }
 
-    fn words(self) -> &'static str {
+    /// The reason in words, about a matrix of this name.
+    fn words(self, matrix: &str) -> String {
+        let about = |fact: &str| format!("{matrix} {fact}");
         match self {
-            ReasonCode::AsAsked => "as asked",
-            ReasonCode::AsPlanned => "as planned",
-            ReasonCode::SymmetricPositiveDiagonal => "the matrix is symmetric with a positive diagonal",
+            ReasonCode::AsAsked => "as asked".into(),
+            ReasonCode::AsPlanned => "as planned".into(),
+            ReasonCode::SymmetricPositiveDiagonal => about("is symmetric with a positive diagonal"),
             ReasonCode::NearlySymmetricPositiveDiagonal => {
-                "the matrix is symmetric up to rounding, with a positive diagonal"
+                about("is symmetric up to rounding, with a positive diagonal")
             }
-            ReasonCode::OneSidedZeros => {
-                "the matrix is symmetric with a positive diagonal, but explicit zeros on one side keep IC(0) from it"
-            }
-            ReasonCode::SymmetricIndefinite => {
-                "the matrix is symmetric, but the diagonal is not all positive"
-            }
-            ReasonCode::NotSymmetric => "the matrix is not symmetric",
-            ReasonCode::LeastPredicted => "predicted to cost the least",
+            ReasonCode::OneSidedZeros => about(
+                "is symmetric with a positive diagonal, but explicit zeros on one side keep IC(0) from it",
+            ),
+            ReasonCode::SymmetricIndefinite => about("is symmetric, but the diagonal is not all positive"),
+            ReasonCode::NotSymmetric => about("is not symmetric"),
+            ReasonCode::PreconditionerMatrix => about("is another matrix than A"),
+            ReasonCode::LeastPredicted => "predicted to cost the least".into(),
             ReasonCode::DirectIsCheap => {
-                "a complete factor is predicted to cost no more than some iterations"
+                "a complete factor is predicted to cost no more than some iterations".into()
             }
-            ReasonCode::NoMatrix => "there is no matrix, only products with it",
+            ReasonCode::NoMatrix => "there is no matrix, only products with it".into(),
         }
     }
 }
 
 impl From<ReasonCode> for Reason {
     fn from(code: ReasonCode) -> Self {
-        Reason { code, text: code.words().into() }
+        Reason { code, text: code.words("the matrix") }
+    }
+}
+
+impl Reason {
+    /// What A is like, and what the matrix of its preconditioner is like.
+    pub(crate) fn of_both(a: &Facts, source: &Facts) -> Vec<Self> {
+        let code = ReasonCode::of(a);
+        let text = ReasonCode::of(source).words("the matrix of the preconditioner");
+        vec![Reason { code, text: code.words("A") }, Reason { code: ReasonCode::PreconditionerMatrix, text }]
     }
 }
 
@@ -207,6 +223,12 @@ impl Display for SolvePlan {
 }
 
 impl SolvePlan {
+    /// The facts of the matrix that a factor was made from: fallbacks are made from A.
+    pub(crate) fn facts_of_factor(&self, kind: PrecondSpec) -> Option<&Facts> {
+        let other = self.preconditioner_facts.as_ref().filter(|_| kind == self.preconditioner);
+        other.or(self.facts.as_ref())
+    }
+
     /// What repeats the decision about a sparser matrix: what was decided for the machine of this plan is not decided again for another.
     pub(crate) fn decided_sparsify(&self) -> Sparsify {
         match (self.sparsify, &self.sparsification) {

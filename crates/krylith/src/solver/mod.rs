@@ -19,6 +19,9 @@
 //! of fewer than 20,000 entries; for others that which is predicted to cost the least, of modified and plain factors with levels
 //! of fill, in `f64` and in `f32` ([`plan::Proposal`](crate::plan::Proposal)).
 //!
+//! Where the preconditioner is made from another matrix ([`Solver::prepare_with`]), the facts of A choose the method and those of the other matrix the
+//! preconditioner; CG is then chosen only if that matrix has an IC(0) as well, and no complete factor comes first. Fallbacks are made from A.
+//!
 //! A method that `auto` chose is left when it fails, or when the rest of it is predicted to cost twice as much as what follows: from CG to
 //! a complete Cholesky factor, or to MINRES if A is indefinite; then to GMRES(50) with a complete LDLᵀ and LU; then to an incomplete LU by threshold with
 //! columns exchanged; then to LSMR, which gives the least squares of a singular system; then to the first choice again. Each goes on from the best x so far. What a complete factor cannot
@@ -41,6 +44,7 @@ mod options;
 mod patience;
 mod plan;
 mod prepared;
+mod prospects;
 mod range;
 mod reorder;
 mod rounding;

@@ -1,39 +1,38 @@
-//! From options and facts to a plan, and from a plan to the storages that it would take.
+//! From options and facts to a plan.
 
 use super::null_space::NullSpace;
 use super::options::Solver;
-use super::reorder::Permutations;
 use crate::block::full_block;
 use crate::choice::{Layout, Method, Precision};
 use crate::engine::SolverSpace;
-use crate::error::{SetupError, SolveError};
-use crate::matrix::{Csr, exact_scale};
+use crate::error::SolveError;
+use crate::matrix::Csr;
 use crate::plan::{
-    Applied, Considered, Facts, Failure, Fallback, Mesh, Predicted, Proposal, Reason, ReasonCode, Remedy,
-    SolvePlan, StorageKind, Work,
+    Applied, Facts, Failure, Fallback, Mesh, Predicted, Proposal, Reason, ReasonCode, Remedy, SolvePlan,
+    StorageKind, Work,
 };
 use crate::precond::PrecondSpec;
 use crate::precond::registry::{Construction, FillRule, Threshold};
-use crate::setup::{
-    Findings, LayoutBuilder, Prospect, SetupContext, SetupRecorder, available_memory, vector_bytes,
-};
+use crate::setup::{Findings, available_memory, vector_bytes};
 use crate::sparsify::{LEAST_GAIN, LEAST_GAIN_OF_DEFAULT, Setting, Sparsified, Sparsify};
 use crate::transform::Ordering;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 impl Solver {
-    /// The rule of the module's head; with `complete` factors among what may be chosen.
+    /// The rule of the module's head; with `complete` factors among what may be chosen. The preconditioner is made from `matrix`; A is given
+    /// where it is another matrix.
     pub(super) fn plan_for<S: SolverSpace>(
         &self,
         space: &S,
-        matrix: &Csr<f64>,
+        (a, matrix): (Option<&Csr<f64>>, &Csr<f64>),
         complete: bool,
     ) -> Result<(SolvePlan, Findings), SolveError> {
         let mut findings = Findings::default();
+        let asymmetry = || a.unwrap_or(matrix).asymmetry();
         let plan = match self.method != Method::Auto && !self.preconditioner.is_auto() {
             true => SolvePlan {
-                warnings: self.warnings(if self.needs_symmetry() { matrix.asymmetry() } else { 0.0 }),
+                warnings: self.warnings(if self.needs_symmetry() { asymmetry() } else { 0.0 }),
                 ..self.planned(None, self.method, self.preconditioner, ReasonCode::AsAsked)
             },
             false => {
@@ -47,7 +46,12 @@ impl Solver {
                     findings.keep_structure(matrix.pattern(), grid);
                     facts.mesh = Some(mesh);
                 }
-                self.choose(matrix, facts, complete, &mut findings)
+                let of_a = a.map(|a| Facts::of(space, a)).transpose()?;
+                let (facts, source) = match of_a {
+                    Some(of_a) => (of_a, Some(facts)),
+                    None => (facts, None),
+                };
+                self.choose(matrix, (facts, source), complete, &mut findings)
             }
         };
         let plan = match &self.planned {
@@ -71,17 +75,28 @@ impl Solver {
             return Vec::new();
         }
         vec![format!(
-            "{} needs a symmetric matrix, and this one is not: |aij - aji| is up to {asymmetry:.1e} of the largest entry; \
+            "{} needs a symmetric matrix, and A is not: |aij - aji| is up to {asymmetry:.1e} of the largest entry; \
              bicgstab and gmres do not need it",
             self.method
         )]
     }
 
-    /// The choices that the caller has left, by the facts.
-    fn choose(&self, matrix: &Csr<f64>, facts: Facts, complete: bool, findings: &mut Findings) -> SolvePlan {
+    /// The choices that the caller has left: the method by the facts of A, the preconditioner by those of the matrix that it is made from, `source`
+    /// where that is not A. A complete factor comes first only where it is one of A.
+    fn choose(
+        &self,
+        matrix: &Csr<f64>,
+        (facts, source): (Facts, Option<Facts>),
+        complete: bool,
+        findings: &mut Findings,
+    ) -> SolvePlan {
         let complete = complete && self.method == Method::Auto && self.preconditioner.is_auto();
-        let collected = self.machine.facts * facts.entries as f64;
-        if complete && let Some((reason, takes)) = self.prefers_direct(matrix, &facts, findings) {
+        let collected =
+            self.machine.facts * (facts.entries + source.as_ref().map_or(0, |source| source.entries)) as f64;
+        if complete
+            && source.is_none()
+            && let Some((reason, takes)) = self.prefers_direct(matrix, &facts, findings)
+        {
             let First { method, factor, .. } = First::of(&facts);
             let predicted = Some(predicted(collected + takes, 0.0));
             let plan = self.planned(Some(facts), method, factor, ReasonCode::DirectIsCheap);
@@ -92,11 +107,16 @@ impl Solver {
                 ..plan
             };
         }
-        let (definite, pattern) = (facts.may_be_definite(), facts.symmetric_pattern);
+        let of_factor = source.as_ref().unwrap_or(&facts);
+        let (definite, pattern) = (of_factor.may_be_definite(), of_factor.symmetric_pattern);
         let open = self.preconditioner.is_auto();
         // Without IC(0) there is ILU(0), which needs another method than conjugate gradients.
+        let suits_cg = match open {
+            true => definite && pattern,
+            false => definite || self.preconditioner.is_none(),
+        };
         let method = match self.method {
-            Method::Auto if definite && (pattern || !open) => Method::Cg,
+            Method::Auto if facts.may_be_definite() && suits_cg => Method::Cg,
             Method::Auto => Method::BiCgStab,
             asked => asked,
         };
@@ -111,11 +131,17 @@ impl Solver {
             (false, ..) => PrecondSpec::ilu(0),
         };
         let reason = ReasonCode::of(&facts);
+        let both = source.as_ref().map(|source| Reason::of_both(&facts, source));
         let warnings = self.warnings(facts.asymmetry);
-        let proposals = if open { self.proposals(&facts, method) } else { Vec::new() };
+        let proposals = if open { self.proposals(of_factor, method) } else { Vec::new() };
         let preconditioner = proposals.first().map_or(preconditioner, |best| best.preconditioner);
         let factor = complete_factor(&facts);
-        let mut plan = SolvePlan { warnings, ..self.planned(Some(facts), method, preconditioner, reason) };
+        let mut plan = SolvePlan {
+            warnings,
+            preconditioner_facts: source,
+            ..self.planned(Some(facts), method, preconditioner, reason)
+        };
+        plan.reasons = both.unwrap_or(plan.reasons);
         if let Some(best) = proposals.first() {
             // A complete factor was weighed and is too dear.
             let weighed = findings.analyzed_kind().map(|kind| self.machine.direct_analysis(matrix, kind));
@@ -243,6 +269,7 @@ impl Solver {
         SolvePlan {
             fallbacks: self.fallbacks(method, preconditioner, reason != ReasonCode::NoMatrix),
             facts,
+            preconditioner_facts: None,
             method,
             preconditioner,
             layout: self.layout,
@@ -313,46 +340,6 @@ impl Solver {
         self.sparsify = Some(plan.decided_sparsify());
         self.planned = Some(plan.fallbacks.clone());
         self
-    }
-
-    /// The plan with the storages that were looked at, and what the one that is taken will need.
-    pub fn plan_on<S: SolverSpace>(
-        &self,
-        space: &S,
-        layouts: &[&dyn LayoutBuilder<S>],
-        layout: S::Layout,
-        matrix: &Csr<f64>,
-    ) -> Result<SolvePlan, SolveError> {
-        self.validate()?;
-        matrix.pattern().require_square().map_err(SetupError::from)?;
-        exact_scale(space.host(), matrix)?;
-        let complete = layouts.iter().any(|layout| layout.has_complete_factors());
-        let (mut plan, findings) = self.plan_for(space, matrix, complete)?;
-        let sparsified = self.sparsified(space, &mut plan, (matrix, &findings));
-        let source = sparsified.as_ref().map_or(matrix, Sparsified::matrix);
-        let scale = exact_scale(space.host(), source)?;
-        if plan.facts.is_none() {
-            plan.facts = Some(Facts::of(space, matrix)?);
-        }
-        let kind = plan.preconditioner;
-        plan.predicted_entries = kind.predicted_entries(source.pattern());
-        if kind.is_none() {
-            return Ok(plan);
-        }
-        let method = plan.method.limited(space.total(&layout), self.max_iterations);
-        let options = self.setup_options(&plan, plan.precision);
-        let mut setup = SetupContext::new(options, space, layout, Some(matrix), source, (method, scale));
-        setup.findings = findings;
-        setup.reserved = sparsified.as_ref().map_or(0, Sparsified::bytes) as u64;
-        let mut recorder = SetupRecorder::default();
-        match Permutations::find(self, &setup, kind, &mut recorder)? {
-            None => look(setup, layouts, &mut plan, &mut recorder)?,
-            Some(found) => {
-                let matrices = found.permute(&setup, &mut recorder)?;
-                look(found.inner(&setup, &matrices), layouts, &mut plan, &mut recorder)?;
-            }
-        }
-        Ok(plan)
     }
 }
 
@@ -520,33 +507,4 @@ fn by_threshold() -> Remedy {
         })),
         ordering: Some(Ordering::Amd),
     }
-}
-
-/// Asks one layout after the other until one takes the system.
-fn look<S: SolverSpace>(
-    mut setup: SetupContext<'_, S>,
-    layouts: &[&dyn LayoutBuilder<S>],
-    plan: &mut SolvePlan,
-    recorder: &mut SetupRecorder,
-) -> Result<(), SolveError> {
-    let kind = plan.preconditioner;
-    setup.choose_precision(kind, recorder);
-    for layout in layouts {
-        let (taken, reason) = match layout.predict(&setup, kind, recorder)? {
-            Prospect::Takes { layout, bytes } => {
-                plan.predicted_bytes = bytes.map(|bytes| bytes + setup.reserved);
-                (true, layout)
-            }
-            Prospect::Refuses(reason) => {
-                setup.refusals.borrow_mut().push(reason.clone());
-                (false, reason)
-            }
-            Prospect::NotAskedFor => continue,
-        };
-        plan.considered.push(Considered { layout: layout.name().into(), taken, reason });
-        if taken {
-            break;
-        }
-    }
-    Ok(())
 }

@@ -4,6 +4,7 @@ use super::build::{System, set_up_permuted, without};
 use super::certify::sizes_of;
 use super::null_space::{NullSpace, NullSpaces};
 use super::options::Solver;
+use super::prospects::other_than;
 use super::stages::{self, Solved, Watch};
 use super::threads::Transposed;
 use super::workspace::{Lease, Pool, Workspace};
@@ -93,7 +94,7 @@ impl Seen {
 
 impl Solver {
     /// Analyzes and factors on any space. `matrix`, of as many rows as this process holds unknowns, is what the preconditioner is made
-    /// from and what choices depend on; `layouts` are the ways to store it, tried in order.
+    /// from; `layouts` are the ways to store it, tried in order. The method depends on A where that is a matrix, and on `matrix` where it is not.
     pub fn prepare_on<S: SolverSpace, A: LinearOperator<S>>(
         &self,
         space: S,
@@ -109,7 +110,8 @@ impl Solver {
         let mut scale = 1.0;
         agree(&space, exact_scale(space.host(), matrix).map(|found| scale = found))?;
         let complete = a.matrix().is_some() && layouts.iter().any(|layout| layout.has_complete_factors());
-        let (mut plan, findings) = self.plan_for(&space, matrix, complete)?;
+        let other = other_than(&space, a, matrix)?;
+        let (mut plan, findings) = self.plan_for(&space, (other, matrix), complete)?;
         let mut sparsified = self.sparsified(&space, &mut plan, (matrix, &findings));
         let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
         let mut recorder = SetupRecorder { shift: self.shift, ..SetupRecorder::default() };
@@ -160,8 +162,8 @@ impl Solver {
             }
         }
         let (engine, summary) = built?;
-        let same = a.matrix().is_some_and(|a| std::ptr::eq(a, matrix) || a == matrix);
-        let known = a.matrix().map(|a| (a, plan.facts.as_ref().filter(|_| same)));
+        let same = a.matrix().is_some() && other.is_none();
+        let known = a.matrix().map(|a| (a, plan.facts.as_ref()));
         let null_spaces = Mutex::new(KnownNullSpaces {
             of: a.matrix().map(|a| Seen::new(&space, a)),
             spaces: NullSpaces::find(self, &space, a, known)?.map(Arc::new),
@@ -239,6 +241,11 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
     /// The matrix without some entries that the preconditioner is made from; none if it is made from A.
     pub fn sparsified(&self) -> Option<&Csr<f64>> {
         self.sparsified.as_ref().map(Sparsified::matrix)
+    }
+
+    /// Whether the prepared factor is made from A, or from what the caller gave for an operator without a matrix.
+    pub(super) fn factors_a(&self, a: &A) -> bool {
+        self.factored.is_some() || a.matrix().is_none()
     }
 
     /// What is done, and why.

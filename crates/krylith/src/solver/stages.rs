@@ -170,9 +170,11 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
         }
         let iterations = certifier.iterations();
         let kind = stage.engine.as_ref().map_or(prepared.summary.kind, |(_, summary)| summary.kind);
-        let least_squares = stage.method == Method::Lsmr && kind.is_complete();
+        // A complete factor of another matrix than A is a preconditioner like any other.
+        let complete = kind.is_complete() && (stage.engine.is_some() || prepared.factors_a(certifier.a()));
+        let least_squares = stage.method == Method::Lsmr && complete;
         // With a complete factor of such a matrix, a small residual may be that of a large null vector.
-        let trusted = !(deficient && kind.is_complete());
+        let trusted = !(deficient && complete);
         certifier.next_run(if least_squares { LEAST_SQUARES_ON_COMPLETE } else { usize::MAX });
         let mut watcher = patience(prepared, stage, certifier, (&tried, &findings)).map(Watcher::new);
         let is_fallback = stage.other.is_some();
@@ -191,7 +193,7 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
                 || certifier.iterations() >= prepared.options.max_iterations;
             if take_best((engine, &*own), x, (start, trusted, from_zero), certifier)? {
                 ended = met;
-            } else if !over && polish((engine, own), x, certifier, kind.is_complete())? {
+            } else if !over && polish((engine, own), x, certifier, complete)? {
                 recovery.push(Recovery {
                     failed: "x: rounding its entries to the nearest numbers misses the tolerance".into(),
                     row: None,
@@ -225,7 +227,7 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
             return Ok(certifier.classify(&ended, x)?);
         }
         // What a complete factor or the least squares cannot improve, nothing can.
-        if kind.is_complete() && !deficient || stage.method == Method::Lsmr {
+        if complete && !deficient || stage.method == Method::Lsmr {
             let outcome = match stage.method == Method::Lsmr {
                 true => end.conclude(&findings.borrow(), certifier, x)?,
                 false => certifier.classify(&ended, x)?,
@@ -302,8 +304,9 @@ fn factors<S: SolverSpace, A: LinearOperator<S>>(
     let (space, layout) = (certifier.space(), certifier.a().domain());
     let setup = options.setup_options(plan, Precision::F64);
     let setup = SetupContext::new(setup, space, layout, Some(matrix), matrix, (*method, 1.0));
+    let of_a = |kind: &PrecondSpec| *kind != summary.kind || prepared.factors_a(certifier.a());
     let mut kinds: Vec<_> =
-        rungs.iter().map(|rung| rung.preconditioner).filter(|p| p.is_complete()).collect();
+        rungs.iter().map(|rung| rung.preconditioner).filter(|p| p.is_complete() && of_a(p)).collect();
     let ran = !kinds.is_empty();
     kinds.dedup();
     kinds.extend((!ran && certifier.looks_singular()).then(PrecondSpec::lu));
@@ -421,7 +424,7 @@ fn patience<'p, S: SolverSpace, A: LinearOperator<S>>(
         let price = iterations * iteration;
         Some(Patience { begin, iteration, at_least: price, price: Box::new(move || price) })
     };
-    if summary.kind.is_complete() {
+    if summary.kind.is_complete() && (stage.engine.is_some() || prepared.factors_a(a)) {
         return times(ITERATIONS_ON_COMPLETE);
     }
     let Remedy::Method { preconditioner: Some(kind), .. } = next else {
@@ -455,7 +458,8 @@ fn patience<'p, S: SolverSpace, A: LinearOperator<S>>(
 
 /// What an iteration does.
 pub(super) fn work(method: Method, (matrix, plan): (&Csr<f64>, &SolvePlan), summary: &SetupSummary) -> Work {
-    let wavefronts = plan.facts.as_ref().map_or(0.0, |facts| facts.wavefronts(summary.kind.level()));
+    let facts = plan.facts_of_factor(summary.kind);
+    let wavefronts = facts.map_or(0.0, |facts| facts.wavefronts(summary.kind.level()));
     // Of the planned factor, where it is made from a sparser matrix.
     let sparser = plan.sparsification.as_ref().filter(|_| summary.kind == plan.preconditioner);
     let left = sparser.and_then(|found| Some(found.chosen()?.wavefronts as f64 / found.wavefronts? as f64));

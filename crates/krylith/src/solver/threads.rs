@@ -76,9 +76,17 @@ impl Solver {
 
     /// What a solve of this matrix will do, and why. It analyzes, and factors nothing, unless a sparser matrix is to be decided about.
     pub fn plan(&self, a: &Csr<f64>) -> Result<SolvePlan, SolveError> {
+        self.plan_with(a, a)
+    }
+
+    /// The same for an A whose preconditioner is made from another matrix: what [`prepare_with`](Self::prepare_with) will do.
+    pub fn plan_with<A: LinearOperator<Threads<f64>>>(
+        &self,
+        a: &A,
+        matrix: &Csr<f64>,
+    ) -> Result<SolvePlan, SolveError> {
         let threads = self.threads.unwrap_or_else(cores);
-        let space = Threads::for_rows(threads, a.nrows());
-        self.plan_on(&space, LAYOUTS, a.nrows(), a)
+        self.plan_on(&Threads::for_rows(threads, matrix.nrows()), LAYOUTS, a, matrix)
     }
 
     /// Analyzes and factors A, and allocates what solving needs.
@@ -86,8 +94,8 @@ impl Solver {
         self.prepare_with(a, a)
     }
 
-    /// Analyzes and factors for an A that is only applied (`LinearOperator`), with a matrix for the preconditioner and the choices. Where
-    /// A is a matrix too, of any other pattern, both are stored in the order that suits the factor.
+    /// Analyzes and factors for an A that is only applied (`LinearOperator`), with a matrix for the preconditioner. Where A is a matrix too, of
+    /// any other pattern, its facts choose the method, and both are stored in the order that suits the factor. Otherwise the facts of `matrix` do.
     pub fn prepare_with<A: LinearOperator<Threads<f64>>>(
         &self,
         a: &A,

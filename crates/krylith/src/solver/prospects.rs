@@ -1,0 +1,101 @@
+//! A plan with what it will take: the storages that the planned preconditioner is offered to, without a factor.
+
+use super::options::Solver;
+use super::reorder::Permutations;
+use crate::engine::SolverSpace;
+use crate::error::{SetupError, SolveError};
+use crate::matrix::{Csr, exact_scale};
+use crate::operator::LinearOperator;
+use crate::plan::{Considered, Facts, SolvePlan};
+use crate::setup::{LayoutBuilder, Prospect, SetupContext, SetupRecorder, agree};
+use crate::space::require_same;
+use crate::sparsify::Sparsified;
+
+/// A, where it is a matrix and not the one that its preconditioner is made from. All processes agree on whether it is.
+pub(super) fn other_than<'a, S: SolverSpace, A: LinearOperator<S>>(
+    space: &S,
+    a: &'a A,
+    matrix: &Csr<f64>,
+) -> Result<Option<&'a Csr<f64>>, SolveError> {
+    let differs = a.matrix().is_some_and(|a| !std::ptr::eq(a, matrix) && a != matrix);
+    let differs = space.first(differs.then_some((0, 0.0)))?.is_some();
+    let Some(other) = a.matrix().filter(|_| differs) else { return Ok(None) };
+    agree(space, exact_scale(space.host(), other).map(|_| ()))?;
+    Ok(Some(other))
+}
+
+impl Solver {
+    /// The plan with the storages that were looked at, and what the one that is taken will need. `a` and `matrix` are those of
+    /// [`prepare_on`](Self::prepare_on), which follows this plan.
+    pub fn plan_on<S: SolverSpace, A: LinearOperator<S>>(
+        &self,
+        space: &S,
+        layouts: &[&dyn LayoutBuilder<S>],
+        a: &A,
+        matrix: &Csr<f64>,
+    ) -> Result<SolvePlan, SolveError> {
+        self.validate()?;
+        matrix.pattern().require_square().map_err(SetupError::from)?;
+        let layout = a.domain();
+        require_same("A and the matrix of the preconditioner", &space.len(&layout), &matrix.ncols())?;
+        exact_scale(space.host(), matrix)?;
+        let other = other_than(space, a, matrix)?;
+        let complete = a.matrix().is_some() && layouts.iter().any(|layout| layout.has_complete_factors());
+        let (mut plan, findings) = self.plan_for(space, (other, matrix), complete)?;
+        let sparsified = self.sparsified(space, &mut plan, (matrix, &findings));
+        let source = sparsified.as_ref().map_or(matrix, Sparsified::matrix);
+        let scale = exact_scale(space.host(), source)?;
+        if plan.facts.is_none() {
+            plan.facts = Some(Facts::of(space, other.unwrap_or(matrix))?);
+            plan.preconditioner_facts = other.map(|_| Facts::of(space, matrix)).transpose()?;
+        }
+        let kind = plan.preconditioner;
+        plan.predicted_entries = kind.predicted_entries(source.pattern());
+        if kind.is_none() {
+            return Ok(plan);
+        }
+        let method = plan.method.limited(space.total(&layout), self.max_iterations);
+        let options = self.setup_options(&plan, plan.precision);
+        let mut setup = SetupContext::new(options, space, layout, a.matrix(), source, (method, scale));
+        setup.findings = findings;
+        setup.reserved = sparsified.as_ref().map_or(0, Sparsified::bytes) as u64;
+        let mut recorder = SetupRecorder::default();
+        match Permutations::find(self, &setup, kind, &mut recorder)? {
+            None => look(setup, layouts, &mut plan, &mut recorder)?,
+            Some(found) => {
+                let matrices = found.permute(&setup, &mut recorder)?;
+                look(found.inner(&setup, &matrices), layouts, &mut plan, &mut recorder)?;
+            }
+        }
+        Ok(plan)
+    }
+}
+
+/// Asks one layout after the other until one takes the system.
+fn look<S: SolverSpace>(
+    mut setup: SetupContext<'_, S>,
+    layouts: &[&dyn LayoutBuilder<S>],
+    plan: &mut SolvePlan,
+    recorder: &mut SetupRecorder,
+) -> Result<(), SolveError> {
+    let kind = plan.preconditioner;
+    setup.choose_precision(kind, recorder);
+    for layout in layouts {
+        let (taken, reason) = match layout.predict(&setup, kind, recorder)? {
+            Prospect::Takes { layout, bytes } => {
+                plan.predicted_bytes = bytes.map(|bytes| bytes + setup.reserved);
+                (true, layout)
+            }
+            Prospect::Refuses(reason) => {
+                setup.refusals.borrow_mut().push(reason.clone());
+                (false, reason)
+            }
+            Prospect::NotAskedFor => continue,
+        };
+        plan.considered.push(Considered { layout: layout.name().into(), taken, reason });
+        if taken {
+            break;
+        }
+    }
+    Ok(())
+}
