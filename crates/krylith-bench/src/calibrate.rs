@@ -154,6 +154,10 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         Some(path) => std::fs::write(path, text)?,
         None => print!("{text}"),
     }
+    // A fit may be 0 where the runs say too little.
+    machine
+        .validate()
+        .map_err(|error| format!("{error}: no solver takes this machine; measure again, with more rounds"))?;
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use crate::input::Loaded;
 use crate::report::{bytes, count, counted, entries, print, write_json};
 use krylith::plan::{Facts, Failure as Fault, Fallback, Machine, Remedy, SolvePlan};
 use krylith::sparsify::Sparsify;
+use std::error::Error;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -24,12 +25,12 @@ pub fn read_machine(path: &Path) -> Result<Machine, Failure> {
     if let Some(machine) = path.to_str().and_then(Machine::preset) {
         return Ok(machine);
     }
-    read_json(
-        path,
-        |text| serde_json::from_str(text),
-        "does not describe a machine",
-        "krylith-bench calibrate --output FILE",
-    )
+    let (wrong, writer) = ("does not describe a machine", "krylith-bench calibrate --output FILE");
+    let machine: Machine = read_json(path, |text| serde_json::from_str(text), wrong, writer)?;
+    match machine.validate() {
+        Ok(()) => Ok(machine),
+        Err(error) => Err(unreadable(path, wrong, &error, writer)),
+    }
 }
 
 /// What is in a JSON file, or what is wrong with it and which command writes such a file.
@@ -41,7 +42,11 @@ fn read_json<T>(
 ) -> Result<T, Failure> {
     let name = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-    parse(&text).map_err(|error| format!("{name} {wrong} ({error}); `{writer}` writes one").into())
+    parse(&text).map_err(|error| unreadable(path, wrong, &error, writer))
+}
+
+fn unreadable(path: &Path, wrong: &str, error: &dyn Error, writer: &str) -> Failure {
+    format!("{} {wrong} ({error}); `{writer}` writes one", path.display()).into()
 }
 
 /// Prints the plan for a matrix, whose preconditioner may be made from another one, or writes it as JSON.

@@ -110,3 +110,55 @@ fn a_preconditioner_from_another_matrix_is_explained() {
     let (status, _, error) = run(&[&both[..], &["--solver", "cg", "--max-iterations", "3"]].concat());
     assert!(status == 3 && error.contains("warning: cg needs a symmetric matrix, and A is not"), "{error}");
 }
+
+/// Paths of all numbers in a JSON object.
+fn numbers(value: &Value, path: &str, all: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, value)| numbers(value, &format!("{path}/{name}"), all))
+        }
+        Value::Number(_) => all.push(path.into()),
+        _ => {}
+    }
+}
+
+/// A machine is refused for any one of its figures.
+#[test]
+fn costs_that_are_none_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("machine.json");
+    let file = file.to_str().unwrap();
+    let machine = serde_json::to_value(krylith::plan::REFERENCE).unwrap();
+    let mut paths = Vec::new();
+    numbers(&machine, "", &mut paths);
+    assert_eq!(paths.len(), 38, "{paths:?}");
+    for (k, path) in paths.iter().enumerate() {
+        let may_be_zero = path.ends_with("/wavefront") || path == "/analysis_row";
+        let name = path[1..].replace('/', ".");
+        for bad in ["0", "-1"] {
+            let mut wrong = machine.clone();
+            *wrong.pointer_mut(path).unwrap() = bad.parse().unwrap();
+            std::fs::write(file, wrong.to_string()).unwrap();
+            let is_valid = bad == "0" && may_be_zero;
+            // One of each kind is enough for a run of the command.
+            if is_valid {
+                let machine: krylith::plan::Machine = serde_json::from_value(wrong).unwrap();
+                assert_eq!(machine.validate(), Ok(()), "{path}");
+            } else if name == "threads" && bad == "-1" {
+                let message = ends(2, &["solve", "gen:poisson2d:4", "--machine", file]);
+                assert!(message.contains("does not describe a machine"), "{message}");
+            } else if k % 5 == 0 {
+                let message = ends(2, &["solve", "gen:poisson2d:4", "--machine", file]);
+                let expected = format!("does not describe a machine ({name} is {bad}; ");
+                assert!(message.contains(&expected) && message.contains("calibrate"), "{message}");
+            } else {
+                let machine: krylith::plan::Machine = serde_json::from_value(wrong).unwrap();
+                let error = machine.validate().unwrap_err().to_string();
+                assert!(error.starts_with(&format!("{name} is {bad}; ")), "{error}");
+            }
+        }
+    }
+    std::fs::write(file, machine.to_string().replacen("0.8", "1e999", 1)).unwrap();
+    let message = ends(2, &["solve", "gen:poisson2d:4", "--machine", file]);
+    assert!(message.contains("does not describe a machine"), "{message}");
+}

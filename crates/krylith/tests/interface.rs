@@ -245,3 +245,64 @@ fn reports_are_read_back_and_displayed() {
         assert!(json.get(name).is_some(), "{name}");
     }
 }
+
+/// Figures that are no costs, in any field, and by any way into a solve.
+#[test]
+fn machines_without_costs_are_refused() {
+    use krylith::plan::{DEVICE, MANY_CORE, Machine, REFERENCE, Rates};
+    assert!([REFERENCE, MANY_CORE, DEVICE].iter().all(|machine| machine.validate().is_ok()));
+    type Named<A, B> = (&'static str, fn(&mut A) -> &mut B);
+    let figures: [Named<Machine, f64>; 13] = [
+        ("constant_product", |m| &mut m.constant_product),
+        ("constant_sweep", |m| &mut m.constant_sweep),
+        ("repeated", |m| &mut m.repeated),
+        ("vector", |m| &mut m.vector),
+        ("analysis", |m| &mut m.analysis),
+        ("matching", |m| &mut m.matching),
+        ("analysis_row", |m| &mut m.analysis_row),
+        ("flop", |m| &mut m.flop),
+        ("factor", |m| &mut m.factor),
+        ("facts", |m| &mut m.facts),
+        ("eliminate", |m| &mut m.eliminate),
+        ("inverse", |m| &mut m.inverse),
+        ("grow", |m| &mut m.grow),
+    ];
+    let storages: [Named<Machine, Rates>; 4] = [
+        ("grid", |m| &mut m.grid),
+        ("blocks", |m| &mut m.blocks),
+        ("slices", |m| &mut m.slices),
+        ("rows", |m| &mut m.rows),
+    ];
+    let rates: [Named<Rates, f64>; 6] = [
+        ("product", |r| &mut r.product),
+        ("sweep", |r| &mut r.sweep),
+        ("sweep_f32", |r| &mut r.sweep_f32),
+        ("copy", |r| &mut r.copy),
+        ("set_up", |r| &mut r.set_up),
+        ("wavefront", |r| &mut r.wavefront),
+    ];
+    for bad in [-1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+        let refused = |machine: Machine, name: String| {
+            let error = machine.validate().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{name} is {bad}; ")), "{error}");
+        };
+        for (name, figure) in figures {
+            let mut machine = REFERENCE;
+            *figure(&mut machine) = bad;
+            refused(machine, name.into());
+        }
+        for (storage, of) in storages {
+            for (rate, figure) in rates {
+                let mut machine = REFERENCE;
+                *figure(of(&mut machine)) = bad;
+                refused(machine, format!("{storage}.{rate}"));
+            }
+        }
+    }
+    let mut free = REFERENCE;
+    free.flop = 0.0;
+    let (solver, a) = (Solver::new().machine(free), krylith::Csr::from_entries(1, 1, [(0, 0, 2.0)]).unwrap());
+    let named = |error: Option<SolveError>| matches!(error, Some(SolveError::Option { name: "flop", .. }));
+    assert!(named(solver.plan(&a).err()) && named(solver.prepare(&a).err()));
+    assert!(named(solver.prepare_operator(&a).err()));
+}

@@ -8,6 +8,7 @@
 //! does not depend on the size of wavefronts; on many threads and on devices it is the larger one, and approximate inverses are worth their iterations.
 
 use crate::choice::{Method, Precision};
+use crate::error::SolveError;
 use crate::matrix::Csr;
 use crate::precond::direct::{Cost, DirectKind};
 use serde::{Deserialize, Serialize};
@@ -198,7 +199,62 @@ pub struct Work {
     pub constant_factor: bool,
 }
 
+/// The figures of a storage under its name, each with whether it may be 0.
+macro_rules! named_rates {
+    ($name:literal, $rates:expr) => {
+        [
+            (concat!($name, ".product"), $rates.product, false),
+            (concat!($name, ".sweep"), $rates.sweep, false),
+            (concat!($name, ".sweep_f32"), $rates.sweep_f32, false),
+            (concat!($name, ".copy"), $rates.copy, false),
+            (concat!($name, ".set_up"), $rates.set_up, false),
+            (concat!($name, ".wavefront"), $rates.wavefront, true),
+        ]
+    };
+}
+
 impl Machine {
+    /// An error that names the first figure with which no cost can be predicted: every one is finite and above 0, but for `wavefront` and
+    /// `analysis_row`, which may be 0. A solver does not plan with any other machine.
+    pub fn validate(&self) -> Result<(), SolveError> {
+        let storages = [
+            named_rates!("grid", self.grid),
+            named_rates!("blocks", self.blocks),
+            named_rates!("slices", self.slices),
+            named_rates!("rows", self.rows),
+        ];
+        let others = [
+            ("threads", self.threads as f64, false),
+            ("constant_product", self.constant_product, false),
+            ("constant_sweep", self.constant_sweep, false),
+            ("repeated", self.repeated, false),
+            ("vector", self.vector, false),
+            ("analysis", self.analysis, false),
+            ("matching", self.matching, false),
+            ("analysis_row", self.analysis_row, true),
+            ("flop", self.flop, false),
+            ("factor", self.factor, false),
+            ("facts", self.facts, false),
+            ("eliminate", self.eliminate, false),
+            ("inverse", self.inverse, false),
+            ("grow", self.grow, false),
+        ];
+        let wrong = |&(_, figure, may_be_zero): &(&str, f64, bool)| {
+            !(figure.is_finite() && (figure > 0.0 || may_be_zero && figure == 0.0))
+        };
+        match storages.into_iter().flatten().chain(others).find(wrong) {
+            None => Ok(()),
+            Some((name, figure, may_be_zero)) => Err(SolveError::Option {
+                name,
+                value: figure.to_string(),
+                needed: format!(
+                    "a machine needs a finite number {} there",
+                    if may_be_zero { "from 0 on" } else { "above 0" }
+                ),
+            }),
+        }
+    }
+
     /// The figures of a storage.
     pub fn rates(&self, storage: StorageKind) -> &Rates {
         match storage {

@@ -39,6 +39,7 @@ impl Solver {
         not_negative("atol", self.atol)?;
         not_negative("shift", self.shift)?;
         self.sparsify.map_or(Ok(()), Sparsify::validate)?;
+        self.machine.validate()?;
         self.preconditioner.validate()
     }
 }

@@ -141,7 +141,8 @@ impl Solver {
         self
     }
 
-    /// The machine whose figures predict what members and methods cost; [`REFERENCE`] by default. A plan is the same wherever it is made.
+    /// The machine whose figures predict what members and methods cost; [`REFERENCE`] by default. A plan is the same wherever it is made. An
+    /// error of the solve if one of the figures is not a cost ([`Machine::validate`]).
     pub fn machine(mut self, machine: Machine) -> Self {
         self.machine = Arc::new(machine);
         self
