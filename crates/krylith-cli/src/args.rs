@@ -28,7 +28,7 @@ Examples:
 
 Exit status: 0 done (solve: converged), 2 wrong usage or input, an output that cannot be written, or a solve
 that failed with an error, 3 not converged (the answer is still written),
-130 interrupted (the best answer so far is written).";
+130 interrupted (the best answer, or trained factor, so far is written).";
 
 /// Solve sparse linear systems; generate, inspect, draw and convert sparse matrices.
 #[derive(Parser)]

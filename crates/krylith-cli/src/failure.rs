@@ -6,7 +6,7 @@ use crate::rhs;
 use krylith::precond::registry::Construction;
 use krylith::solver::{Method, PrecondSpec};
 use krylith::transform::Ordering;
-use krylith::{BackendError, Csr, MatrixError, SetupError, SolveError};
+use krylith::{BackendError, Csr, MatrixError, Outcome, SetupError, SolveError};
 use serde_json::{Value, json};
 
 /// What `--restart` is unless it is given.
@@ -23,20 +23,8 @@ pub fn message(options: &Solve, error: &SolveError) -> String {
 
 /// For programs. `outcome` says how far the solve came: `setup_failed` or `solve_failed`.
 pub fn report(options: &Solve, a: &Csr<f64>, outcome: &str, error: &SolveError) -> Value {
-    let mut value = json!({
-        "matrix": {
-            "source": options.input.name(),
-            "rows": a.nrows(),
-            "columns": a.ncols(),
-            "nnz": a.nnz(),
-        },
-        "solver": options.solver.to_string(),
-        "preconditioner": options.precond.to_string(),
-        "rhs": rhs::name(options),
-        "outcome": outcome,
-        "error": error.to_string(),
-        "remedy": remedy(options, error),
-    });
+    let mut value = object(options, outcome, &error.to_string(), &remedy(options, error));
+    value["matrix"] = matrix(options, a);
     match error {
         SolveError::Setup(SetupError::BadPivot { row, value: pivot }) => {
             value["row"] = json!(row);
@@ -52,7 +40,37 @@ pub fn report(options: &Solve, a: &Csr<f64>, outcome: &str, error: &SolveError) 
     value
 }
 
-/// What happened, with sizes and rows that need no guessing. Rows are counted from 1; the library counts from 0.
+/// What was interrupted before there was anything to keep, in words.
+pub const NO_ANSWER: &str = "interrupted before there was an answer; start again to solve it";
+
+/// A solve that was interrupted before there was an answer, for programs; its matrix is left out.
+pub fn interrupted(options: &Solve) -> Value {
+    let (what, next) = NO_ANSWER.split_once("; ").unwrap_or((NO_ANSWER, ""));
+    object(options, Outcome::Interrupted.name(), what, next)
+}
+
+/// A matrix for programs.
+pub fn matrix(options: &Solve, a: &Csr<f64>) -> Value {
+    json!({
+        "source": options.input.name(),
+        "rows": a.nrows(),
+        "columns": a.ncols(),
+        "nnz": a.nnz(),
+    })
+}
+
+fn object(options: &Solve, outcome: &str, error: &str, remedy: &str) -> Value {
+    json!({
+        "solver": options.solver.to_string(),
+        "preconditioner": options.precond.to_string(),
+        "rhs": rhs::name(options),
+        "outcome": outcome,
+        "error": error,
+        "remedy": remedy,
+    })
+}
+
+/// What happened, with sizes and numbers that need no guessing. Rows are counted from 0, as in the library; they are printed counted from 1.
 fn describe(options: &Solve, error: &SolveError) -> String {
     match error {
         SolveError::Setup(SetupError::MemoryLimit { limit, .. }) if by_threshold(options) => {

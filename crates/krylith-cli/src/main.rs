@@ -11,6 +11,7 @@ mod failure;
 mod generate;
 mod info;
 mod input;
+mod interrupt;
 mod orderings;
 mod outputs;
 mod place;
@@ -72,7 +73,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Command::Gen(options) => generate::run(options)?,
         Command::Convert(options) => convert::run(options)?,
         Command::Spy(options) => spy::run(options)?,
-        Command::Train(options) => train::run(options, arguments.threads)?,
+        Command::Train(options) => return train::run(options, arguments.threads),
         Command::Devices(options) => devices::run(options)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -5,6 +5,7 @@ use crate::args::{Division, Input, Matching, Numbers, Order, Solve, Structured, 
 use crate::explain;
 use crate::failure;
 use crate::input::{Loaded, load, read_vector};
+use crate::interrupt::{INTERRUPTED, Phase};
 use crate::outputs::{self, Output};
 use crate::place::{Place, Ready};
 use crate::plot;
@@ -22,16 +23,8 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-
-/// Where the command is, for whoever presses Ctrl-C: not yet solving, solving, asked to end.
-const BEFORE: u8 = 0;
-const SOLVING: u8 = 1;
-const ENDING: u8 = 2;
-
-const INTERRUPTED: u8 = 130;
 
 pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, Failure> {
     check_streams(options)?;
@@ -41,11 +34,12 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
     let plan = options.plan.as_deref().map(explain::read).transpose()?;
     // Before the matrix is read: what is missing shows at once.
     let place = Place::open(options)?;
-    let phase = Arc::new(AtomicU8::new(BEFORE));
-    interrupt(&phase)?;
+    let known = Arc::new(Mutex::new(json!({ "source": options.input.name() })));
+    let phase = listen(options, &known)?;
     let started = Instant::now();
     let loaded = load(&options.input)?;
     // No right-hand side is read or made for a matrix that cannot be solved with.
+    *known.lock().unwrap_or_else(PoisonError::into_inner) = failure::matrix(options, &loaded.matrix);
     if let Err(error) = loaded.matrix.pattern().require_square() {
         return failed(options, &loaded, "setup_failed", &SetupError::from(error).into());
     }
@@ -161,15 +155,19 @@ fn check_outputs(options: &Solve) -> Result<(), Failure> {
     outputs::check(&Vec::from_iter([x, plot, json].into_iter().flatten()), &inputs)
 }
 
-/// Ctrl-C ends a solve with its best answer, anything else at once.
-fn interrupt(phase: &Arc<AtomicU8>) -> Result<(), Failure> {
-    let phase = Arc::clone(phase);
-    ctrlc::set_handler(move || {
-        if phase.compare_exchange(SOLVING, ENDING, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-            std::process::exit(i32::from(INTERRUPTED));
+/// Ctrl-C ends a solve with its best answer, anything before and a solve that takes too long to end at once. `known` is the matrix as far as it
+/// is known.
+fn listen(options: &Solve, known: &Arc<Mutex<Value>>) -> Result<Phase, Failure> {
+    let (name, report) = (options.input.name().to_owned(), failure::interrupted(options));
+    let (known, path) = (Arc::clone(known), options.json.clone().filter(|_| !options.explain));
+    Phase::listen(None, move || {
+        complain(format_args!("{name}: {}", failure::NO_ANSWER));
+        if let Some(path) = &path {
+            let mut report = report.clone();
+            report["matrix"] = known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            write_json(path, &report).unwrap_or_else(complain);
         }
-    })?;
-    Ok(())
+    })
 }
 
 /// The options in the library's words.
@@ -251,21 +249,16 @@ fn iterate(
     loaded: &Loaded,
     b: &[f64],
     x: &mut [f64],
-    phase: &AtomicU8,
+    phase: &Phase,
 ) -> Result<Report, SolveError> {
     let mut bar = ResidualBar::new(options.rtol);
-    phase.store(SOLVING, Ordering::Relaxed);
+    phase.run();
     let mut observer = |i: &Iteration<f64>| {
         bar.at(i.index, i.residual_norm / i.rhs_norm);
-        if phase.load(Ordering::Relaxed) == ENDING {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        if phase.is_ending() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let report = prepared.solve_observed(&loaded.matrix, b, x, &mut observer);
-    // From here on Ctrl-C would lose the answer: let it be written.
-    phase.store(SOLVING, Ordering::Relaxed);
+    phase.write();
     report
 }
 

@@ -40,3 +40,32 @@ fn what_cannot_be_trained_is_explained() {
     assert!(wrong.status.code() == Some(2) && said.contains("not symmetric"), "{said}");
     assert!(!std::path::Path::new(file).exists());
 }
+
+/// Conjugate gradients cannot go on, so nothing is learned, and no factor is of use.
+#[test]
+fn an_indefinite_matrix_is_refused() {
+    let folder = common::Folder::new();
+    let file = folder.path("factor.mtx");
+    // A positive diagonal, and pairs of eigenvalues -1 and 3; then a negative diagonal entry in the third row.
+    let pairs = |third: &str| {
+        let entries: String = (1..=30)
+            .map(|k| {
+                let (i, j) = (2 * k - 1, 2 * k);
+                let diagonal = if k == 2 { third } else { "1" };
+                format!("{i} {i} {diagonal}\n{i} {j} 2\n{j} {i} 2\n{j} {j} 1\n")
+            })
+            .collect();
+        format!("{}60 60 120\n{entries}", common::GENERAL)
+    };
+    let indefinite = folder.write("a.mtx", &pairs("1"));
+    let refused = |a: &str, expected: &[&str]| {
+        common::fails(&["train", a, "-o", &file], &[expected, &["krylith solve"]].concat());
+        assert!(!std::path::Path::new(&file).exists());
+    };
+    refused(&indefinite, &["a.mtx: the matrix is not positive definite", "nothing is saved"]);
+    let negative = folder.write("b.mtx", &pairs("-1"));
+    refused(
+        &negative,
+        &["b.mtx: the matrix is not positive definite: bad pivot -1e0 in row 3 (counted from 1)"],
+    );
+}

@@ -320,7 +320,9 @@ fn what_cannot_be_trained_falls_back() {
 fn a_factor_is_never_worse_than_jacobi() {
     for name in ["shell:16", "jump3d:10", "poisson2d:2000x2"] {
         let a = problem(name);
-        let (p, report) = train_by_solving(&Solver::new().threads(2).rtol(1e-7), &a, 4, |_| ()).unwrap();
+        let (p, report) =
+            train_by_solving(&Solver::new().threads(2).rtol(1e-7), &a, 4, |_| ControlFlow::Continue(()))
+                .unwrap();
         let jacobi = solve(&a, PrecondSpec::jacobi(), &a).iterations;
         let trained = solve(&a, PrecondSpec::ssor(1.0), &p).iterations;
         assert!(trained <= jacobi && report.rounds <= 4, "{name}: {trained} {jacobi}");
@@ -344,4 +346,30 @@ fn factors_of_unsymmetric_matrices_are_trained() {
     let ll = train::<f32>(&space, &a, a.pattern(), &Training::paper(n), go_on).unwrap();
     let found = [lu.matrix(), ll.matrix()].map(|p| gmres(PrecondSpec::ssor(1.0), &p));
     assert!(found.iter().all(|&count| count < plain), "{found:?} {plain}");
+}
+
+/// A training ends where it is asked to, with the best factor so far: that of the rounds before.
+#[test]
+fn a_training_can_be_ended() {
+    let (a, solver) = (problem("fem2d:40"), Solver::new().threads(1));
+    let (expected, _) = train_by_solving(&solver, &a, 2, |_| ControlFlow::Continue(())).unwrap();
+    let ended = |mut ends: Box<dyn FnMut(usize, usize) -> bool>| {
+        let mut asked = 0;
+        let (p, report) = train_by_solving(&solver, &a, 20, |report| {
+            asked += 1;
+            if ends(report.rounds, asked) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .unwrap();
+        (p, report.rounds)
+    };
+    // Behind the second round, and in the middle of the solve that follows it.
+    assert_eq!(ended(Box::new(|rounds, _| rounds == 2)), (expected.clone(), 2));
+    let mut later = 0;
+    let in_a_solve = move |rounds: usize, _| {
+        later += usize::from(rounds == 2);
+        later == 5
+    };
+    assert_eq!(ended(Box::new(in_a_solve)), (expected, 2));
+    // Before anything was trained.
+    assert_eq!(ended(Box::new(|_, asked| asked == 3)).1, 0);
 }

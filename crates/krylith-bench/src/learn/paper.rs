@@ -108,7 +108,7 @@ fn compare(options: &Options, name: &str, ordering: Ordering, a: &Csr<f64>) -> R
         SHIFTS.iter().map(|&shift| reached(with(&solver.clone().shift(shift), PrecondSpec::ic(0), a)));
     iterations.push(shifts.flatten().min_by_key(|found| found[1]));
     let started = Instant::now();
-    let (p, _) = train_by_solving(&solver.clone().recover(true), a, ROUNDS, |_| ())?;
+    let (p, _) = train_by_solving(&solver.clone().recover(true), a, ROUNDS, |_| ControlFlow::Continue(()))?;
     factorizations[2] = started.elapsed().as_secs_f64() / factorization;
     iterations.push(reached(with(&solver, PrecondSpec::ssor(1.0), &p)));
     let (name, ordering) = (name.to_string(), ordering.to_string());

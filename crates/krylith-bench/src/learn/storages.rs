@@ -10,6 +10,7 @@ use krylith::learn::{Learned, Learning, train_by_solving};
 use krylith::solver::Layout;
 use krylith::{Csr, Method, PrecondSpec, Report, SolveError, Solver};
 use serde::Serialize;
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 #[derive(Debug, Serialize)]
@@ -42,7 +43,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
         let a = matrix(options.catalogue.as_deref(), &name)?;
         // Its numbers do not matter for the time.
         let solver = Solver::new().method(Method::Cg).threads(options.threads).rtol(1e-3);
-        let (p, _) = train_by_solving(&solver, &a, 1, |_| ())?;
+        let (p, _) = train_by_solving(&solver, &a, 1, |_| ControlFlow::Continue(()))?;
         for layout in [Layout::Auto, Layout::Slices, Layout::Rows] {
             let row = measure(&solver.clone().rtol(1e-8).layout(layout), &name, layout, (&a, &p))?;
             eprintln!("{row:?}");

@@ -9,21 +9,27 @@ use crate::choice::Method;
 use crate::error::{BackendError, MatrixError, SetupError, SolveError};
 use crate::gallery::normal;
 use crate::matrix::{Csr, Pattern};
+use crate::observe::Iteration;
 use crate::precond::{PrecondSpec, is_symmetric, require_pattern};
+use crate::report::Outcome;
 use crate::solver::Solver;
 use crate::sparsify::Sparsify;
 use crate::transform::Ordering;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Trains a factor on the pattern of a symmetric positive definite A in at most so many rounds, each after a solve with the options of `solver`. The
-/// matrix P whose symmetric Gauss–Seidel it is ([the module](super)), and what the training took. `observe` sees every round.
+/// matrix P whose symmetric Gauss–Seidel it is ([the module](super)), and what the training took. `observe` sees every round, and is asked in every
+/// iteration of the solves between them whether to go on: after `Break` the best factor so far is returned, trained in [`LearningReport::rounds`] rounds.
 ///
 /// ```
 /// use krylith::learn::train_by_solving;
 /// use krylith::{Method, PrecondSpec, Solver, gallery::{Problem, random_vector}};
+/// use std::ops::ControlFlow;
 /// let a = "fem2d:40".parse::<Problem>()?.generate()?;
 /// let solver = Solver::new().method(Method::Cg);
-/// let (p, _) = train_by_solving(&solver, &a, 6, |report| println!("{report}"))?;
+/// let (p, report) = train_by_solving(&solver, &a, 6, |_| ControlFlow::Continue(()))?;
+/// println!("{report}");
 /// let (b, mut x) = (random_vector(a.nrows()), vec![0.0; a.nrows()]);
 /// let trained = solver.clone().preconditioner(PrecondSpec::ssor(1.0)).prepare_with(&a, &p)?.solve(&a, &b, &mut x)?;
 /// x.fill(0.0);
@@ -35,7 +41,7 @@ pub fn train_by_solving(
     solver: &Solver,
     a: &Csr<f64>,
     rounds: usize,
-    mut observe: impl FnMut(&LearningReport),
+    mut observe: impl FnMut(&LearningReport) -> ControlFlow<()>,
 ) -> Result<(Csr<f64>, LearningReport), SolveError> {
     a.pattern().require_square().map_err(SetupError::from)?;
     if a.asymmetry() > ROUNDING {
@@ -53,10 +59,13 @@ pub fn train_by_solving(
         b.iter_mut().enumerate().for_each(|(i, b)| *b = normal(SEED + k as u64, i as u64));
         x.fill(0.0);
         // Its directions are what is wanted, whether or not it converges.
-        let _ = sequence.solve(a, &b, &mut x)?;
+        let before = *sequence.report();
+        let mut asked = |_: &Iteration<f64>| observe(&before);
+        if sequence.solve_observed(a, &b, &mut x, &mut asked)?.outcome == Outcome::Interrupted {
+            break;
+        }
         sequence.learn(a)?;
-        observe(sequence.report());
-        if sequence.report().finished {
+        if observe(sequence.report()).is_break() || sequence.report().finished {
             break;
         }
     }
@@ -141,7 +150,7 @@ mod tests {
         );
         let a = a.unwrap();
         assert_eq!((a.nnz(), paired(&a).unwrap().nnz()), (6, 5));
-        let (p, _) = train_by_solving(&Solver::new(), &a, 1, |_| ()).unwrap();
+        let (p, _) = train_by_solving(&Solver::new(), &a, 1, |_| ControlFlow::Continue(())).unwrap();
         assert_eq!(p.get(0, 0), 4.0);
         let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::learned(1));
         let mut prepared = solver.prepare(&a).unwrap();

@@ -9,7 +9,7 @@ use super::rounds::Learner;
 use crate::error::SolveError;
 use crate::matrix::Csr;
 use crate::observe::Observer;
-use crate::report::Report;
+use crate::report::{Outcome, Report};
 use crate::solver::Solver;
 use std::fmt::{Display, Formatter};
 use std::thread::JoinHandle;
@@ -69,6 +69,8 @@ pub struct LearningReport {
     pub break_even: Option<usize>,
     /// Whether it is over.
     pub finished: bool,
+    /// How the last solve ended; none before the first.
+    pub outcome: Option<Outcome>,
 }
 
 impl Display for LearningReport {

@@ -17,6 +17,7 @@ use crate::setup::{
 };
 use crate::sparsify::Sparsify;
 use crate::transform::{Ordering, order};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 impl Solver {
@@ -145,7 +146,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         let solver = solver.rtol(self.solver.rtol.max(LEAST_TOLERANCE));
         let trained = recorder.factoring(|| {
             let train = |a: &Csr<f64>| {
-                let (p, report) = train_by_solving(&solver, a, rounds, |_| ())?;
+                let (p, report) = train_by_solving(&solver, a, rounds, |_| ControlFlow::Continue(()))?;
                 tracing::info!(%report, "trained");
                 Ok::<_, SolveError>(p)
             };

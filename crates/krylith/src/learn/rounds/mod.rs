@@ -210,6 +210,7 @@ impl Learner {
             prepared.solve_watched(a, b, x, Watch { observer: Some(&mut collector), stop: None })
         };
         let mut solved = solved.inspect_err(|_| pairs.clear())?;
+        self.report.outcome = Some(solved.outcome);
         let ended =
             progress.has_ended || !matches!(solved.outcome, Outcome::Converged | Outcome::Interrupted);
         if self.uses_trained && ended {
@@ -249,6 +250,7 @@ impl Learner {
         let mut solved = self.base.solve_watched(a, b, x, Watch { observer: Some(observer), stop: None })?;
         let seconds = started.elapsed().as_secs_f64() + failed.seconds.solve;
         self.report.solves += 1;
+        self.report.outcome = Some(solved.outcome);
         self.report.solve_seconds += seconds;
         solved.iterations += failed.iterations;
         solved.seconds.solve += failed.seconds.solve;
