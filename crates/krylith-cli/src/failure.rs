@@ -84,19 +84,7 @@ fn describe(options: &Solve, error: &SolveError) -> String {
             )
         }
         SolveError::Setup(SetupError::BadPivot { row, value }) => {
-            format!("bad pivot {value:.3e} in row {} (counted from 1)", row + 1)
-        }
-        SolveError::Setup(SetupError::MissingDiagonal { row }) => {
-            format!("row {} (counted from 1) has no diagonal entry", row + 1)
-        }
-        SolveError::Setup(SetupError::NotFinite { row, column, value }) => {
-            let (row, column) = (row + 1, column + 1);
-            format!(
-                "A has {value} in row {row}, column {column} (both counted from 1); every number must be finite"
-            )
-        }
-        SolveError::NotFinite { what, row, value } => {
-            format!("{what} has {value} in row {} (counted from 1); every number must be finite", row + 1)
+            format!("bad pivot {value:.3e} in row {row} (counted from 0)")
         }
         other => other.to_string(),
     }

@@ -239,7 +239,7 @@ impl Facts {
         ];
         let present = parts.iter().filter(|(n, _)| *n > 0);
         let text: Vec<String> = present.map(|(n, what)| format!("{} {what}", count(*n))).collect();
-        let first = d.first_missing.map(|row| format!(" (first missing in row {}, counted from 1)", row + 1));
+        let first = d.first_missing.map(|row| format!(", the first in row {row} (counted from 0)"));
         text.join(", ") + &first.unwrap_or_default()
     }
 

@@ -1,8 +1,12 @@
 //! Writing results: numbers for people, JSON for programs.
+//!
+//! Everything for people goes through [`print`], [`print_aside`] or [`complain`]. There rows and columns, which the library counts from 0 in its messages
+//! as in its data, are counted from 1.
 
 use crate::Failure;
 use crate::args::is_standard;
 use krylith::Csr;
+use krylith::error::counted_from_one;
 use krylith::io::{FormatError, plain};
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
@@ -10,13 +14,17 @@ use std::path::Path;
 
 /// Prints to standard output; a reader that has gone away, as after `| head`, is no error.
 pub fn print(text: &str) -> Result<(), Failure> {
+    put(&counted_from_one(text))
+}
+
+fn put(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
 /// Prints to standard error, where standard output holds an answer.
 pub fn print_aside(text: &str) -> Result<(), Failure> {
-    written("standard error", std::io::stderr().lock().write_all(text.as_bytes()))
+    written("standard error", std::io::stderr().lock().write_all(counted_from_one(text).as_bytes()))
 }
 
 /// What came of printing to standard output.
@@ -43,6 +51,7 @@ pub fn print_vector(x: &[f64]) -> Result<(), Failure> {
 
 /// Prints a message to standard error. Where that is full or closed, the exit status has to do.
 pub fn complain(message: impl Display) {
+    let message = counted_from_one(&message.to_string());
     let _ = writeln!(std::io::stderr().lock(), "krylith: {message}");
 }
 
@@ -50,7 +59,7 @@ pub fn complain(message: impl Display) {
 pub fn write_json(path: &Path, value: &serde_json::Value) -> Result<(), Failure> {
     let text = format!("{value:#}\n");
     if is_standard(path) {
-        return print(&text);
+        return put(&text);
     }
     std::fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()).into())
 }

@@ -94,10 +94,8 @@ fn load_source(input: &Input) -> Result<Loaded, Failure> {
     match not_finite {
         None => Ok(loaded),
         Some((row, column, value)) => Err(format!(
-            "--precond-matrix {} has {value} in row {}, column {} (both counted from 1); every number must be finite",
-            loaded.name,
-            row + 1,
-            column + 1
+            "--precond-matrix {} has {value} in row {row}, column {column} (both counted from 0); every number must be finite",
+            loaded.name
         )
         .into()),
     }

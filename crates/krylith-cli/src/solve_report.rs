@@ -1,7 +1,7 @@
 //! The report of a solve for people: what was reached, how, and what there is to know about it.
 //!
 //! The first line says how the solve ended. Warnings, recovery steps and the shift are always shown; how the work was arranged is shown
-//! with `--verbose`. Rows are counted from 1 here, as in Matrix Market files; the library and JSON count from 0.
+//! with `--verbose`.
 
 use crate::report::{bytes, count, counted, entries};
 use crate::solve::Done;
@@ -260,7 +260,7 @@ fn seconds(done: &Done, r: &Report) -> String {
     )
 }
 
-/// What failed before a recovery step, with its row counted from 1 and its value in four digits.
+/// What failed before a recovery step, with its row and its value in four digits.
 fn failed(step: &Recovery) -> String {
     let words = match step.value {
         None => step.failed.clone(),
@@ -268,24 +268,8 @@ fn failed(step: &Recovery) -> String {
     };
     match step.row {
         None => words,
-        Some(row) => from_one(&words, row),
-    }
-}
-
-/// The library's words on a row, which count from 0, with the row counted from 1. Where they do not name it, it is added.
-fn from_one(words: &str, row: usize) -> String {
-    let name = format!("row {row}");
-    let whole = |at: &usize| {
-        let letter_before = words[..*at].ends_with(|c: char| c.is_alphanumeric());
-        let digit_behind = words[at + name.len()..].starts_with(|c: char| c.is_ascii_digit());
-        !letter_before && !digit_behind
-    };
-    match words.match_indices(&name).map(|(at, _)| at).find(whole) {
-        Some(at) => {
-            let (before, behind) = (&words[..at], &words[at + name.len()..]);
-            format!("{before}row {} (counted from 1){behind}", row + 1)
-        }
-        None => format!("{words}, in row {} (counted from 1)", row + 1),
+        Some(_) if words.contains("counted from 0") => words,
+        Some(row) => format!("{words}, in row {row} (counted from 0)"),
     }
 }
 
@@ -308,29 +292,4 @@ fn short_of_cores(team: &TeamStatistics) -> Option<String> {
             100.0 * share
         )
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_for_people() {
-        let people = |words, row| from_one(words, row);
-        assert_eq!(
-            people("ic0: bad pivot -1e0 in row 40", 40),
-            "ic0: bad pivot -1e0 in row 41 (counted from 1)"
-        );
-        assert_eq!(
-            people("ilut(1,1e-1): bad pivot 1e-1 in row 1", 1),
-            "ilut(1,1e-1): bad pivot 1e-1 in row 2 (counted from 1)"
-        );
-        assert_eq!(
-            people("row 4: no scaling within the range of f64", 4),
-            "row 5 (counted from 1): no scaling within the range of f64"
-        );
-        // Neither part of another number nor of another word.
-        assert_eq!(people("row 40 and row 4 of 9", 4), "row 40 and row 5 (counted from 1) of 9");
-        assert_eq!(people("arrow 4", 4), "arrow 4, in row 5 (counted from 1)");
-    }
 }

@@ -93,7 +93,10 @@ fn rows_are_counted_from_one_for_people() {
     let ilu0 = ["solve", &zero, "--precond", "ilu0", "--recovery", "off", "--matching", "off"];
     fails(&ilu0, &["bad pivot 0.000e0 in row 2 (counted from 1)"]);
     let report = json(2, &ilu0);
-    assert_eq!((&report["row"], &report["error"]), (&1.into(), &"bad pivot 0e0 in row 1".into()));
+    assert_eq!(
+        (&report["row"], &report["error"]),
+        (&1.into(), &"bad pivot 0e0 in row 1 (counted from 0)".into())
+    );
     let nan = folder.path("nan.petsc");
     let numbers = [1_211_214i32, 2];
     let values = [1.0, f64::NAN];

@@ -215,7 +215,11 @@ fn binary_cases() -> Vec<(&'static str, Vec<u8>, &'static str)> {
             "more than the 1 entries announced",
         ),
         ("PETSc: too short a row", petsc(&[1_211_216, 1, 1, 1, 0, 0, 0, 0]), "row_ptr ends with 0"),
-        ("PETSc: column past the end", petsc(&[1_211_216, 1, 1, 1, 1, 5, 0, 0]), "column 5 is outside"),
+        (
+            "PETSc: column past the end",
+            petsc(&[1_211_216, 1, 1, 1, 1, 5, 0, 0]),
+            "row 1, column 6 (both counted from 1) is outside of the 1 columns",
+        ),
         (
             "PETSc: negative column",
             petsc(&[1_211_216, 1, 1, 1, 1, -1, 0, 0]),

@@ -63,7 +63,7 @@ fn recovery_and_shift_are_always_told() {
     let (text, report) = (text(0, &arguments), json(0, &arguments));
     let step = &report["recovery"][0];
     let row = step["row"].as_u64().unwrap();
-    assert!(step["failed"].as_str().unwrap().ends_with(&format!("in row {row}")), "{step}");
+    assert!(step["failed"].as_str().unwrap().ends_with(&format!("in row {row} (counted from 0)")), "{step}");
     let line = value(&text, "recovery");
     assert!(
         line.starts_with(&format!("ic0: bad pivot {:.3e} in row ", step["value"].as_f64().unwrap())),

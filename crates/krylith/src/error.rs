@@ -1,6 +1,55 @@
 //! What can go wrong, one type a stage; every error carries the place.
+//!
+//! Rows and columns are counted from 0, in data and in messages, and messages say so. [`counted_from_one`] rewrites a message for readers who count
+//! as Matrix Market files do.
 
 use thiserror::Error;
+
+/// What follows a row or a column in a message.
+const FROM_ZERO: &str = "counted from 0)";
+
+/// A row in a message.
+pub(crate) fn row_in_words(row: usize) -> String {
+    format!("row {row} ({FROM_ZERO}")
+}
+
+/// The place of an entry in a message.
+pub(crate) fn place_in_words(row: usize, column: usize) -> String {
+    format!("row {row}, column {column} (both {FROM_ZERO}")
+}
+
+/// A message of this library, in which rows and columns are counted from 0, with the same rows and columns counted from 1.
+///
+/// ```
+/// use krylith::error::counted_from_one;
+/// let error = krylith::SetupError::MissingDiagonal { row: 2 };
+/// assert_eq!(error.to_string(), "row 2 (counted from 0) has no diagonal entry");
+/// assert_eq!(counted_from_one(&error.to_string()), "row 3 (counted from 1) has no diagonal entry");
+/// ```
+pub fn counted_from_one(message: &str) -> String {
+    let (mut text, mut rest) = (String::with_capacity(message.len()), message);
+    while let Some((before, behind)) = rest.split_once(FROM_ZERO) {
+        let one = before.strip_suffix(" (").and_then(|words| Some(format!("{} (", one_more(words)?)));
+        let two = || {
+            let (row, column) = before.strip_suffix(" (both ")?.rsplit_once(", ")?;
+            Some(format!("{}, {} (both ", one_more(row)?, one_more(column)?))
+        };
+        match one.or_else(two) {
+            Some(raised) => text += &format!("{raised}counted from 1)"),
+            None => text += &format!("{before}{FROM_ZERO}"),
+        }
+        rest = behind;
+    }
+    text + rest
+}
+
+/// Words that end in the number of a row or a column, with the next number.
+fn one_more(words: &str) -> Option<String> {
+    let name = words.trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_place = name.ends_with("row ") || name.ends_with("column ");
+    let number: usize = words[name.len()..].parse().ok().filter(|_| is_place)?;
+    Some(format!("{name}{}", number.checked_add(1)?))
+}
 
 /// Arrays that do not form a matrix, or an operation that this matrix does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -15,7 +64,7 @@ pub enum MatrixError {
         count: u64,
     },
     /// A row of more entries than there are columns.
-    #[error("row {row}: {length} entries are announced for {ncols} columns")]
+    #[error("{}: {length} entries are announced for {ncols} columns", row_in_words(*row))]
     RowTooLong {
         /// The row (counted from 0).
         row: usize,
@@ -53,7 +102,7 @@ pub enum MatrixError {
         first: usize,
     },
     /// The row pointer goes down.
-    #[error("row_ptr decreases after row {row}")]
+    #[error("row_ptr decreases after {}", row_in_words(*row))]
     RowPtrDecreases {
         /// The first row of negative length (counted from 0).
         row: usize,
@@ -67,7 +116,7 @@ pub enum MatrixError {
         nnz: usize,
     },
     /// A column index past the last column.
-    #[error("row {row}: column {column} is outside of the {ncols} columns")]
+    #[error("{} is outside of the {ncols} columns", place_in_words(*row, *column as usize))]
     ColumnOutOfRange {
         /// The row (counted from 0).
         row: usize,
@@ -77,7 +126,7 @@ pub enum MatrixError {
         ncols: usize,
     },
     /// A row index past the last row.
-    #[error("entry {entry}: row {row} is outside of the {nrows} rows")]
+    #[error("entry {entry}: {} is outside of the {nrows} rows", row_in_words(*row as usize))]
     RowOutOfRange {
         /// The position of the entry (counted from 0).
         entry: usize,
@@ -87,7 +136,7 @@ pub enum MatrixError {
         nrows: usize,
     },
     /// An entry for a matrix whose pattern has no place for it.
-    #[error("entry {entry}: the pattern has no place at row {row}, column {column}")]
+    #[error("entry {entry}: the pattern has no place at {}", place_in_words(*row, *column as usize))]
     NotInPattern {
         /// The position of the entry (counted from 0).
         entry: usize,
@@ -98,8 +147,8 @@ pub enum MatrixError {
     },
     /// Columns of a row out of order, or one of them twice.
     #[error(
-        "row {row}: columns are not strictly increasing at column {column}; \
-         `Csr::from_unsorted` sorts them and sums duplicates"
+        "columns are not strictly increasing at {}; `Csr::from_unsorted` sorts them and sums duplicates",
+        place_in_words(*row, *column as usize)
     )]
     ColumnsUnsorted {
         /// The row (counted from 0).
@@ -142,7 +191,7 @@ pub enum MatrixError {
         size: usize,
     },
     /// An entry on the wrong side of the diagonal.
-    #[error("entry ({row}, {column}) is outside of the {triangle} triangle")]
+    #[error("the entry in {} is outside of the {triangle} triangle", place_in_words(*row, *column as usize))]
     NotTriangular {
         /// The row (counted from 0).
         row: usize,
@@ -171,13 +220,13 @@ pub enum SetupError {
     #[error(transparent)]
     Matrix(#[from] MatrixError),
     /// The diagonal entry of a row is missing.
-    #[error("row {row} has no diagonal entry")]
+    #[error("{} has no diagonal entry", row_in_words(*row))]
     MissingDiagonal {
         /// The smallest such row.
         row: usize,
     },
     /// A pivot that is zero, of the wrong sign, or not a number.
-    #[error("bad pivot {value:e} in row {row}")]
+    #[error("bad pivot {value:e} in {}", row_in_words(*row))]
     BadPivot {
         /// The smallest such row.
         row: usize,
@@ -185,7 +234,7 @@ pub enum SetupError {
         value: f64,
     },
     /// An entry of A that is infinite or NaN.
-    #[error("A has {value} in row {row}, column {column} (both counted from 0); every number must be finite")]
+    #[error("A has {value} in {}; every number must be finite", place_in_words(*row, *column))]
     NotFinite {
         /// The row of the first one, counted from 0.
         row: usize,
@@ -301,7 +350,7 @@ pub enum SolveError {
     )]
     StaleFactor,
     /// A number of b or of the guess that is infinite or NaN.
-    #[error("{what} has {value} in row {row} (counted from 0); every number must be finite")]
+    #[error("{what} has {value} in {}; every number must be finite", row_in_words(*row))]
     NotFinite {
         /// `"b"` or `"the guess x"`.
         what: &'static str,

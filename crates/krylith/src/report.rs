@@ -1,6 +1,7 @@
 //! What a solve did, what it reached and why it did it that way.
 
 use crate::choice::{Method, Precision};
+use crate::error::SetupError;
 use crate::plan::{ReasonCode, Remedy, SolvePlan};
 use crate::precond::PrecondSpec;
 use crate::space::{Profile, TeamStatistics};
@@ -72,6 +73,18 @@ pub struct Recovery {
     pub value: Option<f64>,
     /// What was done instead.
     pub action: String,
+}
+
+impl Recovery {
+    /// What was done after an error of a set-up, with the place that the error names.
+    pub(crate) fn after(failed: String, error: &SetupError, action: String) -> Self {
+        let (row, value) = match *error {
+            SetupError::BadPivot { row, value } => (Some(row), Some(value)),
+            SetupError::MissingDiagonal { row } => (Some(row), None),
+            _ => (None, None),
+        };
+        Recovery { failed, row, value, action }
+    }
 }
 
 /// A method that ran, in the order in which they did: the planned one, and after it what the plan has for how that ended.

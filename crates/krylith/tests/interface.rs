@@ -306,3 +306,43 @@ fn machines_without_costs_are_refused() {
     assert!(named(solver.plan(&a).err()) && named(solver.prepare(&a).err()));
     assert!(named(solver.prepare_operator(&a).err()));
 }
+
+/// Whatever names a row or a column can be read with places counted from 1.
+#[test]
+fn messages_count_from_zero_and_can_count_from_one() {
+    use krylith::error::counted_from_one;
+    use krylith::structured::NotStructured;
+    use krylith::transform::MatchingError;
+    use krylith::{MatrixError, SetupError};
+    let (row, column) = (40, 8);
+    let messages = [
+        MatrixError::RowTooLong { row, length: 3, ncols: 2 }.to_string(),
+        MatrixError::RowPtrDecreases { row }.to_string(),
+        MatrixError::ColumnOutOfRange { row, column: 8, ncols: 2 }.to_string(),
+        MatrixError::RowOutOfRange { entry: 3, row: 40, nrows: 2 }.to_string(),
+        MatrixError::NotInPattern { entry: 3, row, column: 8 }.to_string(),
+        MatrixError::ColumnsUnsorted { row, column: 8 }.to_string(),
+        MatrixError::NotTriangular { row, column: 8, triangle: "lower" }.to_string(),
+        SetupError::MissingDiagonal { row }.to_string(),
+        SetupError::BadPivot { row, value: -1.0 }.to_string(),
+        SetupError::NotFinite { row, column, value: f64::NAN }.to_string(),
+        SolveError::NotFinite { what: "b", row, value: f64::NAN }.to_string(),
+        MatchingError::NotFinite { row, column }.to_string(),
+        MatchingError::StructurallySingular { rank: 1, size: 50, row }.to_string(),
+        MatchingError::ScaleOutOfRange { row }.to_string(),
+        NotStructured::LongRow { row, entries: 900 }.to_string(),
+    ];
+    for message in messages {
+        let from_one = counted_from_one(&message);
+        assert!(message.contains("row 40") && message.contains("counted from 0)"), "{message}");
+        assert!(from_one.contains("row 41") && from_one.contains("counted from 1)"), "{from_one}");
+        assert!(!from_one.contains("counted from 0") && !from_one.contains("row 40"), "{from_one}");
+        assert_eq!(from_one.contains("column 9 (both"), message.contains("column 8 (both"), "{from_one}");
+    }
+    let two = "row 1 (counted from 0), then row 9, column 0 (both counted from 0).";
+    assert_eq!(counted_from_one(two), "row 2 (counted from 1), then row 10, column 1 (both counted from 1).");
+    // Neither rows nor columns.
+    for other in ["number 0 (counted from 0)", "row x (counted from 0)", "arrow 4", "(both counted from 0)"] {
+        assert_eq!(counted_from_one(other), other);
+    }
+}

@@ -109,7 +109,11 @@ fn f64_goes_on_where_f32_ends() {
     small.values_mut()[place] = 1e35;
     let (_, report) = solve(&solver.preconditioner(PrecondSpec::ilu(0)), &small);
     report.require_converged().unwrap();
-    assert!(report.recovery[0].failed.contains("row 7 is out of the range of f32"), "{:?}", report.recovery);
+    assert!(
+        report.recovery[0].failed.contains("row 7 (counted from 0) is out of the range of f32"),
+        "{:?}",
+        report.recovery
+    );
     assert!(!report.layout.contains("refined"), "{}", report.layout);
 }
 

@@ -7,6 +7,7 @@
 
 use super::error::FormatError;
 use super::npy::{read_numbers, write_numbers};
+use crate::error::row_in_words;
 use crate::matrix::{Csr, check_dimensions};
 use rayon::prelude::*;
 use std::io::Write;
@@ -115,10 +116,15 @@ pub(crate) fn parse_matrix(bytes: &[u8]) -> Result<Csr<f64>, FormatError> {
     let mut end = 0u64;
     row_ptr.push(0);
     for (row, length) in object.lengths.chunks_exact(width).map(integer).enumerate() {
-        let length = u64::try_from(length).or_else(|_| bad(format!("row {row} has {length} entries")))?;
+        let length =
+            u64::try_from(length).or_else(|_| bad(format!("{} has {length} entries", row_in_words(row))))?;
         end = end.saturating_add(length);
         if end > object.nnz {
-            return bad(format!("rows up to {row} have more than the {} entries announced", object.nnz));
+            return bad(format!(
+                "the rows up to {} have more than the {} entries announced",
+                row_in_words(row),
+                object.nnz
+            ));
         }
         row_ptr.push(end as usize);
     }

@@ -3,7 +3,7 @@
 use super::{Findings, SetupRecorder, SetupSummary, available_memory};
 use crate::choice::{Layout, Method, Precision};
 use crate::engine::SolverSpace;
-use crate::error::{SetupError, SolveError};
+use crate::error::{SetupError, SolveError, row_in_words};
 use crate::matrix::{Csr, Pattern};
 use crate::operator::DynPreconditioner;
 use crate::precond::PrecondSpec;
@@ -186,7 +186,10 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
         {
             let row = self.source.pattern().row_ptr().partition_point(|&first| first <= k) - 1;
             recorder.recovery.push(Recovery {
-                failed: format!("factors in f32: an entry of row {row} is out of the range of f32"),
+                failed: format!(
+                    "factors in f32: an entry of {} is out of the range of f32",
+                    row_in_words(row)
+                ),
                 row: Some(row),
                 value: Some(self.source.values()[k]),
                 action: "factors in f64".into(),

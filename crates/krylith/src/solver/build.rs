@@ -39,8 +39,8 @@ impl Solver {
         not_negative("rtol", self.rtol)?;
         not_negative("atol", self.atol)?;
         not_negative("shift", self.shift)?;
-        self.sparsify.map_or(Ok(()), Sparsify::validate)?;
         self.machine.validate()?;
+        self.sparsify.map_or(Ok(()), Sparsify::validate)?;
         self.preconditioner.validate()
     }
 }
@@ -90,12 +90,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
                 Remedy::LessFill => format!("{next} instead"),
                 other => other.to_string(),
             };
-            let (row, value) = match error {
-                SetupError::BadPivot { row, value } => (Some(row), Some(value)),
-                SetupError::MissingDiagonal { row } => (Some(row), None),
-                _ => (None, None),
-            };
-            recorder.recovery.push(Recovery { failed: format!("{wanted}: {error}"), row, value, action });
+            recorder.recovery.push(Recovery::after(format!("{wanted}: {error}"), &error, action));
             tried.push(remedy);
             wanted = next;
         }

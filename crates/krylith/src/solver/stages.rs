@@ -368,17 +368,18 @@ fn enter_next<S: SolverSpace, A: LinearOperator<S>>(
     (prepared, findings): (&Prepared<A, S>, &Findings),
     certifier: &Certifier<'_, S, A>,
     stage: &mut Stage<'_, S, A>,
-    (failure, mut failed): (Failure, String),
+    (failure, failed): (Failure, String),
     tried: &mut Vec<Remedy>,
     recovery: &mut Vec<Recovery>,
 ) -> Result<bool, SolveError> {
+    let mut step = Recovery { failed, row: None, value: None, action: String::new() };
     while let Some(next) = prepared.plan.next_method(failure, tried) {
         tried.push(next);
         let preconditioner = next.preconditioner();
         if preconditioner.is_some_and(|kind| stage.refused.contains(&kind)) {
             continue;
         }
-        recovery.push(Recovery { failed, row: None, value: None, action: next.to_string() });
+        recovery.push(Recovery { action: next.to_string(), ..step });
         match enter((prepared, findings), certifier.space(), certifier.a(), next, stage) {
             Ok(steps) => {
                 recovery.extend(steps);
@@ -387,13 +388,14 @@ fn enter_next<S: SolverSpace, A: LinearOperator<S>>(
             // A remedy is no reason to end a solve that has an answer, of whatever quality.
             Err(SolveError::Setup(error)) => {
                 stage.refused.extend(preconditioner);
-                failed = format!("{next}: {error}");
+                step = Recovery::after(format!("{next}: {error}"), &error, String::new());
             }
             Err(SolveError::Backend(
                 error @ (BackendError::Unsupported { .. } | BackendError::OutOfMemory { .. }),
             )) => {
                 stage.refused.extend(preconditioner);
-                failed = format!("{next}: {error}");
+                let failed = format!("{next}: {error}");
+                step = Recovery { failed, row: None, value: None, action: String::new() };
             }
             Err(other) => return Err(other),
         }

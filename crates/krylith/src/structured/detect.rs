@@ -34,6 +34,7 @@ use super::grid::Grid;
 use super::mapping::Mapping;
 use super::matrix::MOST_UNKNOWNS;
 use super::stencil::{MOST_OFFSETS, Offset, Stencil};
+use crate::error::{place_in_words, row_in_words};
 use crate::matrix::Pattern;
 use candidates::Candidate;
 use std::fmt;
@@ -76,7 +77,7 @@ pub enum NotStructured {
     #[error("no entries")]
     Empty,
     /// A row longer than stencils are.
-    #[error("row {} (counted from 1) has {entries} entries, more than a stencil", row + 1)]
+    #[error("{} has {entries} entries, more than a stencil", row_in_words(*row))]
     LongRow {
         /// The row, from 0.
         row: usize,
@@ -101,8 +102,8 @@ pub enum NotStructured {
     },
     /// An entry joins points too far apart.
     #[error(
-        "as {grid}, the entry in row {}, column {} (counted from 1) joins points {apart} apart along an axis of {extent}",
-        row + 1, column + 1
+        "as {grid}, the entry in {} joins points {apart} apart along an axis of {extent}",
+        place_in_words(*row, *column)
     )]
     Outside {
         /// The best grid.

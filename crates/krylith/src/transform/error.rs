@@ -1,6 +1,6 @@
 //! What can go wrong when a matrix is reordered or matched.
 
-use crate::error::MatrixError;
+use crate::error::{MatrixError, place_in_words, row_in_words};
 use thiserror::Error;
 
 /// An ordering could not be computed.
@@ -46,7 +46,7 @@ pub enum MatchingError {
     #[error(transparent)]
     Matrix(#[from] MatrixError),
     /// An entry that is infinite or NaN.
-    #[error("entry ({row}, {column}) is not finite")]
+    #[error("the entry in {} is not finite", place_in_words(*row, *column))]
     NotFinite {
         /// The smallest such row (counted from 0).
         row: usize,
@@ -54,7 +54,10 @@ pub enum MatchingError {
         column: usize,
     },
     /// Every permutation leaves a zero on the diagonal, whatever the values of the entries are.
-    #[error("structurally singular: rank {rank} of {size} at most; row {row} is one that cannot be matched")]
+    #[error(
+        "structurally singular: rank {rank} of {size} at most; {} is one that cannot be matched",
+        row_in_words(*row)
+    )]
     StructurallySingular {
         /// The most rows that can have columns of their own.
         rank: usize,
@@ -65,7 +68,8 @@ pub enum MatchingError {
     },
     /// The magnitudes spread so far that the scale factor of a row or of its column is outside of the range of `f64`.
     #[error(
-        "row {row}: no scaling within the range of f64 brings the matched entries to 1 and the others below"
+        "{}: no scaling within the range of f64 brings the matched entries to 1 and the others below",
+        row_in_words(*row)
     )]
     ScaleOutOfRange {
         /// The smallest such row (counted from 0).

@@ -86,7 +86,7 @@ impl ByThreshold {
                     let row = recorder.rows.as_ref().map_or(row, |rows| rows[row] as usize);
                     let count = triangles.repairs.count;
                     recorder.recovery.push(Recovery {
-                        failed: format!("{kind}: bad pivot {value:e} in row {row}"),
+                        failed: format!("{kind}: {}", SetupError::BadPivot { row, value }),
                         row: Some(row),
                         value: Some(value),
                         action: format!(

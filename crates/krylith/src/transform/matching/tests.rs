@@ -139,7 +139,7 @@ fn stored_zeros_are_missing() {
     assert_eq!(error, MatchingError::StructurallySingular { rank: 1, size: 2, row: 1 });
     assert_eq!(
         error.to_string(),
-        "structurally singular: rank 1 of 2 at most; row 1 is one that cannot be matched"
+        "structurally singular: rank 1 of 2 at most; row 1 (counted from 0) is one that cannot be matched"
     );
 }
 
