@@ -18,6 +18,7 @@ mod place;
 mod plot;
 mod progress;
 mod report;
+mod residual_plot;
 mod rhs;
 mod solve;
 mod solve_report;

@@ -1,10 +1,10 @@
-//! The pictures of the command: entries, row lengths, residuals.
+//! Pictures of a matrix: its entries, the lengths of its rows.
 
 use crate::Failure;
-use crate::report::{count, counted};
+use crate::report::count;
 use crate::spy::Raster;
+use krylith::Csr;
 use krylith::matrix::Bin;
-use krylith::{Csr, Report};
 use krylith_plot::plotters::coord::Shift;
 use krylith_plot::plotters::prelude::*;
 use krylith_plot::plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -153,71 +153,8 @@ impl Picture for LengthPlot<'_> {
     }
 }
 
-struct ResidualPlot<'a> {
-    title: String,
-    history: &'a [f64],
-    rtol: f64,
-}
-
-/// Draws the relative residuals by iteration on a logarithmic scale.
-pub fn residuals(path: &Path, name: &str, report: &Report, rtol: f64) -> Result<(), Failure> {
-    let (method, preconditioner) = (&report.solver, &report.preconditioner);
-    let iterations = counted(report.iterations, "iteration");
-    let title = format!("{}: {method} with {preconditioner}, {iterations}", short(name));
-    save(path, (800, 520), &ResidualPlot { title, history: &report.history, rtol })
-}
-
-impl Picture for ResidualPlot<'_> {
-    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Result<(), Failure>
-    where
-        B::ErrorType: 'static,
-    {
-        area.fill(&WHITE)?;
-        // Powers of ten: the axis is drawn in exponents.
-        let exponent = |r: f64| r.max(1e-300).log10();
-        let finite = || self.history.iter().copied().filter(|r| r.is_finite() && *r > 0.0);
-        let lowest = finite().fold(self.rtol.max(1e-300), f64::min);
-        let highest = finite().fold(1.0, f64::max);
-        let last = self.history.len().max(2) - 1;
-        let mut chart = ChartBuilder::on(area)
-            .caption(&self.title, ("sans-serif", 20))
-            .margin(15)
-            .margin_right(30)
-            .x_label_area_size(45)
-            .y_label_area_size(70)
-            .build_cartesian_2d(
-                0.0..last as f64,
-                exponent(lowest).floor()..exponent(highest).ceil().max(1.0),
-            )?;
-        chart
-            .configure_mesh()
-            .light_line_style(WHITE)
-            .bold_line_style(GRID)
-            .x_desc("iteration")
-            .y_desc("relative residual")
-            .x_labels(8)
-            .y_labels(8)
-            .label_style(("sans-serif", 14))
-            .x_label_formatter(&|x| count(x.round() as u64))
-            .y_label_formatter(&|y| format!("1e{y:.0}"))
-            .draw()?;
-        let points = self.history.iter().enumerate().filter(|(_, r)| r.is_finite());
-        let line = points.map(|(k, &r)| (k as f64, exponent(r)));
-        chart.draw_series(LineSeries::new(line, INK.stroke_width(2)))?;
-        if self.rtol > 0.0 {
-            let level = exponent(self.rtol);
-            let dashes = (0..40).map(|k| {
-                let at = |k: f64| (last as f64 * k / 40.0, level);
-                PathElement::new(vec![at(f64::from(k)), at(f64::from(k) + 0.5)], RED.stroke_width(1))
-            });
-            chart.draw_series(dashes)?;
-        }
-        Ok(())
-    }
-}
-
 /// The file's own name without its folders, cut so that a title fits.
-fn short(name: &str) -> String {
+pub(crate) fn short(name: &str) -> String {
     let last = name.rsplit('/').next().unwrap_or(name);
     last.chars().take(40).collect()
 }

@@ -11,6 +11,7 @@ use crate::place::{Place, Ready};
 use crate::plot;
 use crate::progress::{ResidualBar, spinner};
 use crate::report::{complain, print, print_aside, print_vector, write_json};
+use crate::residual_plot;
 use crate::rhs::{self, RightHandSide};
 use crate::solve_report;
 use krylith::matrix::Triangle;
@@ -38,8 +39,8 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
     let phase = listen(options, &known)?;
     let started = Instant::now();
     let loaded = load(&options.input)?;
-    // No right-hand side is read or made for a matrix that cannot be solved with.
     *known.lock().unwrap_or_else(PoisonError::into_inner) = failure::matrix(options, &loaded.matrix);
+    // No right-hand side is read or made for a matrix that cannot be solved with.
     if let Err(error) = loaded.matrix.pattern().require_square() {
         return failed(options, &loaded, "setup_failed", &SetupError::from(error).into());
     }
@@ -293,7 +294,7 @@ impl Done<'_> {
             None => {}
         }
         if let Some(path) = &options.plot {
-            keep(plot::residuals(path, &self.loaded.name, report, options.rtol));
+            keep(residual_plot::residuals(path, &self.loaded.name, report, options.rtol));
         }
         if let Some(path) = &options.json {
             keep(self.json(report).and_then(|value| write_json(path, &value)));

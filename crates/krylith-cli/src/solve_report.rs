@@ -7,7 +7,7 @@ use crate::report::{bytes, count, counted, entries};
 use crate::solve::Done;
 use krylith::plan::ReasonCode;
 use krylith::report::{DeviceReport, KernelTime, Recovery, Rung};
-use krylith::solver::{Method, Precision};
+use krylith::solver::{Method, Precision, PrecondSpec};
 use krylith::space::{Profile, TeamStatistics};
 use krylith::sparsify::Sparsify;
 use krylith::transform::Ordering;
@@ -24,7 +24,7 @@ pub fn text(done: &Done, r: &Report) -> String {
         line("outcome", meaning);
     }
     line("method", format!("{} with {}, {}", r.solver, r.preconditioner, threads(&r.team)));
-    line("because", because(r).into());
+    line("because", because(r));
     if let Some(choice) = done.place.choice() {
         line("device", choice);
     }
@@ -221,10 +221,30 @@ fn meaning(r: &Report) -> Option<String> {
     Some(words.into())
 }
 
-/// Why the method was chosen, without its name where that stands in the line above.
-fn because(r: &Report) -> &str {
-    let name = format!("{} with {}: ", r.solver, r.preconditioner);
-    r.choice.strip_prefix(&name).unwrap_or(&r.choice)
+/// Why the method was chosen, without its name where that stands in the line above. Where others followed, that line has the last of them.
+fn because(r: &Report) -> String {
+    let name = |method: Method, preconditioner: PrecondSpec| format!("{method} with {preconditioner}");
+    let first = name(r.plan.method, r.plan.preconditioner);
+    let reasons = r.choice.strip_prefix(&format!("{first}: ")).unwrap_or(&r.choice);
+    // What could not be set up has no rung.
+    let names = r.rungs.iter().map(|rung| name(rung.method, rung.preconditioner));
+    let others: Vec<String> =
+        names.enumerate().filter(|(k, name)| *k > 0 || *name != first).map(|(_, name)| name).collect();
+    if others.is_empty() {
+        return reasons.into();
+    }
+    let link = if reasons == r.choice { "" } else { "because " };
+    let mut text = format!("first choice: {first} {link}{reasons}");
+    let shown = others.len().min(MOST_LEFT - 1);
+    for other in &others[..shown] {
+        text += &format!("; then {other}");
+    }
+    match &others[shown..] {
+        [] => {}
+        [last] => text += &format!("; then {last}"),
+        [between @ .., last] => text += &format!("; then {} more, and {last}", between.len()),
+    }
+    text
 }
 
 /// How the work was arranged.

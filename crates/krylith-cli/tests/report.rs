@@ -171,3 +171,71 @@ fn a_profile_counts_products_and_applications() {
     assert!(products > n, "{n} {products}");
     assert!(common::json(0, &["solve", "gen:poisson2d:40"])["profile"].is_null());
 }
+
+/// Symmetric with a positive diagonal, and pairs of eigenvalues -1 and 3: conjugate gradients fail.
+fn indefinite(folder: &Folder) -> String {
+    let pair = |k: usize| {
+        let (i, j) = (2 * k - 1, 2 * k);
+        format!("{i} {i} 1\n{i} {j} 2\n{j} {i} 2\n{j} {j} 1\n")
+    };
+    folder.write("pairs.mtx", &format!("{GENERAL}60 60 120\n{}", (1..=30).map(pair).collect::<String>()))
+}
+
+/// The reasons are those of the first choice, which is not the method that the line above names.
+#[test]
+fn the_first_choice_and_what_followed() {
+    let folder = Folder::new();
+    let a = indefinite(&folder);
+    let arguments = ["solve", &a, "--rhs", "random"];
+    let (text, report) = (text(0, &arguments), json(0, &arguments));
+    let rungs = report["rungs"].as_array().unwrap();
+    assert!(rungs.len() > 1 && value(&text, "method").starts_with("minres with none"), "{text}");
+    let because = value(&text, "because");
+    let first = "first choice: cg with ic0 because the matrix is symmetric with a positive diagonal; then ";
+    assert!(because.starts_with(first) && because.ends_with("then minres with none"), "{because}");
+    assert!(report["choice"].as_str().unwrap().starts_with("cg with ic0: the matrix is symmetric"));
+}
+
+/// Each method has a line of the legend, with where it began.
+#[test]
+fn methods_are_marked_in_the_picture() {
+    let folder = Folder::new();
+    let (a, picture) = (indefinite(&folder), folder.path("r.svg"));
+    let report = json(0, &["solve", &a, "--rhs", "random", "--plot", &picture]);
+    let rungs = report["rungs"].as_array().unwrap();
+    let drawn = std::fs::read_to_string(&picture).unwrap();
+    assert!(drawn.contains(&format!("pairs.mtx: {} methods, ", rungs.len())), "{drawn}");
+    let mut begin = 0;
+    for rung in rungs {
+        let name = |field: &str| rung[field].as_str().unwrap().to_owned();
+        let iterations = rung["iterations"].as_u64().unwrap();
+        let line = format!("{} with {}: {iterations} iteration", name("method"), name("preconditioner"));
+        assert!(drawn.contains(&line) && drawn.contains(&format!(" from {begin} on")), "{line} in {drawn}");
+        begin += iterations;
+    }
+    // One method needs none.
+    json(0, &["solve", "gen:poisson2d:20", "--plot", &picture]);
+    let drawn = std::fs::read_to_string(&picture).unwrap();
+    assert!(drawn.contains("gen:poisson2d:20: cg with ") && !drawn.contains(" from 0 on"), "{drawn}");
+}
+
+/// One base in all text: what the library says of a row, and what the command says itself.
+#[test]
+fn rows_have_one_base() {
+    let folder = Folder::new();
+    // The third row has no diagonal entry; the last is longer than a stencil.
+    let mut entries: String = (1..=600).filter(|&i| i != 3).map(|i| format!("{i} {i} 1\n")).collect();
+    entries += &(1..600).map(|j| format!("600 {j} 1\n")).collect::<String>();
+    let a = folder.write("a.mtx", &format!("{GENERAL}600 600 {}\n{entries}", 599 + 599));
+    let info = text(0, &["info", &a]);
+    assert!(value(&info, "diagonal").ends_with("1 missing, the first in row 3 (counted from 1)"), "{info}");
+    assert!(value(&info, "grid").starts_with("none: row 600 (counted from 1) has 600 entries"), "{info}");
+    assert_eq!(json(0, &["info", &a])["diagonal"]["first_missing_row"], 2);
+    for arguments in
+        [&["--explain"][..], &["--precond", "ilu0", "--matching", "off", "--max-iterations", "1"]]
+    {
+        let output = common::krylith(&[&["solve", &a], arguments].concat());
+        let all = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+        assert!(all.contains("counted from 1") && !all.contains("counted from 0"), "{all}");
+    }
+}
