@@ -12,7 +12,7 @@
 //! roots of the diagonal, the choice does not depend on the scales of rows.
 
 use super::batch::{SYSTEMS, append_rows, solve_transposed, triangle};
-use super::pattern::by_blocks_up_to;
+use super::pattern::{by_blocks_up_to, extrapolated, too_many};
 use super::repeats::Rows;
 use super::rows::MOST_INDICES;
 use crate::error::SetupError;
@@ -30,7 +30,17 @@ pub struct Growth {
     pub tolerance: f64,
 }
 
-/// The pattern after all steps, each row in order and with its diagonal at its end. An error if it has more than `most` entries.
+/// Rows that a member takes at a time: large systems take long.
+const GRAIN: usize = 4 * SYSTEMS;
+/// Rows that are looked at to predict the size of a pattern.
+const SAMPLE: usize = 8 * SYSTEMS;
+/// They grow to so many times the mean of a pattern that is as large as it may be.
+const CUT: u64 = 4;
+/// A pattern that is predicted to be so many times as large as it may be is not begun.
+const REFUSED: u64 = 2;
+
+/// The pattern after all steps, each row in order and with its diagonal at its end. An error if it has more than `most` entries; that is predicted from some
+/// rows first, which do not take all of their steps: eight rows of a thousand entries take seconds.
 pub(crate) fn grow(
     space: &Threads<f64>,
     a: &Csr<f64>,
@@ -38,23 +48,54 @@ pub(crate) fn grow(
     rows: Rows<'_>,
     most: u64,
 ) -> Result<Pattern, SetupError> {
-    let diagonal: Vec<f64> = (0..a.nrows()).map(|i| a.get(i, i).abs()).collect();
+    let n = a.nrows();
+    let diagonal: Vec<f64> = (0..n).map(|i| a.get(i, i).abs()).collect();
     let inverses: Vec<f64> = diagonal.iter().map(|d| 1.0 / d).collect();
     let matrix = Matrix { a, diagonal: &diagonal, inverses: &inverses };
-    let sizes = [rows.len(), a.nrows()];
-    by_blocks_up_to(most, space, sizes, &Group::default, &|block, group: &mut Group, columns, lengths| {
-        for first in block.clone().step_by(SYSTEMS) {
-            let count = SYSTEMS.min(block.end - first);
-            group.grow(matrix, rows.row(first), count, growth);
-            for lane in &mut group.lanes[..count] {
-                let begin = columns.len();
-                columns.append(&mut lane.added);
-                columns[begin..].sort_unstable();
-                columns.push(lane.row as u32);
-                lengths.push((columns.len() - begin) as u32);
-            }
+    let longest = growth.steps.saturating_mul(growth.entries).saturating_add(1).min(MOST_INDICES);
+    if n > 8 * SAMPLE && (n as u64).saturating_mul(longest as u64) > most {
+        let mean = most / n as u64;
+        let cut = usize::try_from((CUT * mean).max(CUT)).map_or(longest, |cut| cut.min(longest));
+        // All over the matrix from the beginning on: multiples of an odd number near the golden section.
+        let step = ((n as f64 * 0.618) as usize) | 1;
+        let sampled = |k: usize| k.wrapping_mul(step) % n;
+        let found = grown(space, matrix, growth, (SAMPLE, &sampled), (u64::MAX, cut))?;
+        let predicted = extrapolated(found.nnz() as u64, SAMPLE, n);
+        if predicted > most.saturating_mul(REFUSED) {
+            return Err(too_many(predicted, most));
         }
-    })
+    }
+    grown(space, matrix, growth, (rows.len(), &|k| rows.row(k)), (most, MOST_INDICES))
+}
+
+/// The pattern of some rows, one after the other, each of at most so many entries.
+fn grown(
+    space: &Threads<f64>,
+    matrix: Matrix<'_>,
+    growth: Growth,
+    (count, row): (usize, &(dyn Fn(usize) -> usize + Sync)),
+    (in_all, of_a_row): (u64, usize),
+) -> Result<Pattern, SetupError> {
+    let sizes = [count, matrix.a.nrows()];
+    by_blocks_up_to(
+        (in_all, GRAIN),
+        space,
+        sizes,
+        &Group::default,
+        &|block, group: &mut Group, columns, lengths| {
+            for first in block.clone().step_by(SYSTEMS) {
+                let count = SYSTEMS.min(block.end - first);
+                group.grow(matrix, count, |k| row(first + k), (growth, of_a_row));
+                for lane in &mut group.lanes[..count] {
+                    let begin = columns.len();
+                    columns.append(&mut lane.added);
+                    columns[begin..].sort_unstable();
+                    columns.push(lane.row as u32);
+                    lengths.push((columns.len() - begin) as u32);
+                }
+            }
+        },
+    )
 }
 
 #[derive(Clone, Copy)]
@@ -116,11 +157,17 @@ struct Group {
 }
 
 impl Group {
-    /// All steps of some rows.
-    fn grow(&mut self, matrix: Matrix<'_>, first: usize, count: usize, growth: Growth) {
+    /// All steps of some rows, up to a number of entries.
+    fn grow(
+        &mut self,
+        matrix: Matrix<'_>,
+        count: usize,
+        row: impl Fn(usize) -> usize,
+        (growth, of_a_row): (Growth, usize),
+    ) {
         let Group { lanes, l, y, g, chosen } = self;
         let lanes = &mut lanes[..count];
-        lanes.iter_mut().enumerate().for_each(|(k, lane)| lane.begin(matrix, first + k));
+        lanes.iter_mut().enumerate().for_each(|(k, lane)| lane.begin(matrix, row(k)));
         l.clear();
         y.clear();
         g.clear();
@@ -128,7 +175,7 @@ impl Group {
             let before = y.len();
             for (k, lane) in lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.is_done) {
                 lane.multiply(g, k);
-                lane.choose(growth.entries.min(MOST_INDICES - 1 - before), chosen);
+                lane.choose(growth.entries.min(of_a_row - 1 - before), chosen);
                 lane.is_done = chosen.is_empty();
                 let m = y.len().max(before + chosen.len());
                 y.resize(m, [0.0; SYSTEMS]);
@@ -343,5 +390,38 @@ mod tests {
         let one = grown(1);
         assert!((2..=8).all(|threads| grown(threads) == one));
         assert!(one.nnz() > 4 * a.nrows() && one.nnz() <= 13 * a.nrows());
+    }
+
+    /// Rows of 1024 entries by their steps, and room for 30: 64 rows are grown to 120 at most, and the prediction is nearly 4 times the limit.
+    #[test]
+    fn a_pattern_that_is_far_too_large_is_not_begun() {
+        let a = "poisson3d:24".parse::<Problem>().unwrap().generate().unwrap();
+        let (n, growth) = (a.nrows() as u64, Growth { steps: 100, entries: 100, tolerance: 0.0 });
+        let refused =
+            |threads, most| match grow(&Threads::new(threads), &a, growth, Rows::all(a.nrows()), most) {
+                Err(SetupError::MemoryLimit { predicted, .. }) => predicted / super::super::BYTES_PER_ENTRY,
+                other => panic!("{:?}", other.map(|found| found.nnz())),
+            };
+        let one = refused(1, 30 * n);
+        assert!(one > 90 * n && one <= 120 * n, "{one}");
+        assert!([2, 3].into_iter().all(|threads| refused(threads, 30 * n) == one));
+        // Not even the diagonal fits.
+        assert!(refused(2, n / 2) > n);
+    }
+
+    /// Between the limit and twice the limit rows are counted; below, nothing is refused.
+    #[test]
+    fn a_pattern_near_its_limit_is_counted() {
+        let a = "poisson3d:12".parse::<Problem>().unwrap().generate().unwrap();
+        let growth = Growth { steps: 3, entries: 2, tolerance: 0.0 };
+        let grown = |threads, most| grow(&Threads::new(threads), &a, growth, Rows::all(a.nrows()), most);
+        let all = grown(1, u64::MAX).unwrap();
+        let entries = all.nnz() as u64;
+        assert_eq!(grown(2, entries).unwrap(), all);
+        for part in [entries - 1, 2 * entries / 3] {
+            let one = grown(1, part);
+            assert!(matches!(one, Err(SetupError::MemoryLimit { predicted, limit }) if predicted > limit));
+            assert!((2..=4).all(|threads| grown(threads, part) == one));
+        }
     }
 }

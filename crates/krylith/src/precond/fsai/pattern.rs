@@ -75,6 +75,9 @@ pub fn powers(
         'steps: for _ in 0..power {
             // What the last step has found is all that the next can add to.
             let end = found.len();
+            if last == end {
+                break;
+            }
             for at in last..end {
                 for &k in large.row(found[at] as usize) {
                     if k as usize > i {
@@ -116,7 +119,7 @@ fn by_rows_up_to<M>(
     marks: &(dyn Fn() -> M + Sync),
     row: &(dyn Fn(usize, &mut M, &mut Vec<u32>) + Sync),
 ) -> Result<Pattern, SetupError> {
-    by_blocks_up_to(most, space, [rows.len(), n], marks, &|block, marks, columns, lengths| {
+    by_blocks_up_to((most, GRAIN), space, [rows.len(), n], marks, &|block, marks, columns, lengths| {
         for k in block {
             let begin = columns.len();
             row(rows.row(k), marks, columns);
@@ -128,27 +131,40 @@ fn by_rows_up_to<M>(
 /// Columns and lengths of some rows.
 type Block<'a, M> = &'a (dyn Fn(Range<usize>, &mut M, &mut Vec<u32>, &mut Vec<u32>) + Sync);
 
-/// A pattern whose rows are found some at a time, by all members of the team. An error if it has more than `most` entries.
+/// The error for a pattern that is predicted to have so many entries, more than it may.
+pub(super) fn too_many(predicted: u64, most: u64) -> SetupError {
+    let bytes = |entries: u64| entries.saturating_mul(super::BYTES_PER_ENTRY);
+    SetupError::MemoryLimit { predicted: bytes(predicted), limit: bytes(most) }
+}
+
+/// Entries of so many rows if they are like those that were found.
+pub(super) fn extrapolated(found: u64, of_rows: usize, rows: usize) -> u64 {
+    u64::try_from(u128::from(found) * rows as u128 / of_rows.max(1) as u128).unwrap_or(u64::MAX)
+}
+
+/// A pattern whose rows are found `grain` at a time, by all members of the team. An error if it has more than `most` entries: what it would have is
+/// extrapolated from the first blocks that have more.
 pub(crate) fn by_blocks_up_to<M>(
-    most: u64,
+    (most, grain): (u64, usize),
     space: &Threads<f64>,
     [n, columns]: [usize; 2],
     marks: &(dyn Fn() -> M + Sync),
     block_of: Block<'_, M>,
 ) -> Result<Pattern, SetupError> {
-    let blocks = n.div_ceil(GRAIN);
+    let blocks = n.div_ceil(grain);
     let (next, total, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
     // Columns and lengths of rows, block after block.
     let found: Vec<Mutex<(Vec<u32>, Vec<u32>)>> = (0..blocks).map(|_| Mutex::default()).collect();
     space.team().run(|_| {
         let mut marks = marks();
-        loop {
+        // A block that was taken is finished, so that none is missing before the last.
+        while !stop.load(Ordering::Relaxed) {
             let block = next.fetch_add(1, Ordering::Relaxed) as usize;
-            if block >= blocks || stop.load(Ordering::Relaxed) {
+            if block >= blocks {
                 break;
             }
-            let (mut own, mut lengths) = (Vec::new(), Vec::with_capacity(GRAIN));
-            block_of(block * GRAIN..((block + 1) * GRAIN).min(n), &mut marks, &mut own, &mut lengths);
+            let (mut own, mut lengths) = (Vec::new(), Vec::with_capacity(grain));
+            block_of(block * grain..((block + 1) * grain).min(n), &mut marks, &mut own, &mut lengths);
             let all = total.fetch_add(own.len() as u64, Ordering::Relaxed) + own.len() as u64;
             if all > most {
                 stop.store(true, Ordering::Relaxed);
@@ -156,15 +172,21 @@ pub(crate) fn by_blocks_up_to<M>(
             *found[block].lock().unwrap_or_else(PoisonError::into_inner) = (own, lengths);
         }
     });
+    let found = found.into_iter().map(|block| block.into_inner().unwrap_or_else(PoisonError::into_inner));
     if stop.into_inner() {
-        let bytes = |entries: u64| entries.saturating_mul(super::BYTES_PER_ENTRY);
-        return Err(SetupError::MemoryLimit { predicted: bytes(total.into_inner()), limit: bytes(most) });
+        let (mut entries, mut rows) = (0, 0);
+        for (own, lengths) in found {
+            (entries, rows) = (entries + own.len() as u64, rows + lengths.len());
+            if entries > most {
+                break;
+            }
+        }
+        return Err(too_many(extrapolated(entries, rows, columns), most));
     }
     let (mut row_ptr, mut col_idx) =
         (Vec::with_capacity(n + 1), Vec::with_capacity(total.into_inner() as usize));
     row_ptr.push(0);
-    for block in found {
-        let (own, lengths) = block.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for (own, lengths) in found {
         let mut end = col_idx.len();
         for length in lengths {
             end += length as usize;
@@ -232,13 +254,44 @@ mod tests {
         }
     }
 
+    /// Rows have four entries, but for the first three: 1018 in the first block, 2042 in the first two, and 8188 · 8192 / 2048 predicted where eight are needed.
     #[test]
-    fn a_limit_is_kept() {
+    fn a_limit_is_kept_and_the_prediction_is_the_same_on_any_number_of_threads() {
+        let n = 8192;
+        let large = large_entries(&Threads::new(1), &chain(n), 0.0);
+        for (limit, predicted) in [(1000, 1018 * 32), (2000, 2042 * 16), (8000, 8186 * 4)] {
+            for threads in 1..=8 {
+                let found = powers(&Threads::new(threads), &large, 3, Rows::all(n), most(limit));
+                let bytes = |entries| entries * super::super::BYTES_PER_ENTRY;
+                let expected = SetupError::MemoryLimit { predicted: bytes(predicted), limit: bytes(limit) };
+                assert_eq!(found, Err(expected), "{limit} {threads}");
+            }
+        }
+    }
+
+    /// Each member finishes the block that it has, and takes no other.
+    #[test]
+    fn nothing_is_computed_beyond_the_limit() {
+        for threads in [1, 2, 4] {
+            let computed = AtomicU64::new(0);
+            let space = Threads::new(threads);
+            let rows = |block: Range<usize>, (): &mut (), columns: &mut Vec<u32>, lengths: &mut Vec<u32>| {
+                computed.fetch_add(block.len() as u64, Ordering::Relaxed);
+                columns.extend(block.clone().map(|i| i as u32));
+                lengths.extend(block.map(|_| 1));
+            };
+            let found = by_blocks_up_to((100, 8), &space, [10_000, 10_000], &|| (), &rows);
+            assert_eq!(found, Err(too_many(10_000, 100)));
+            assert!(computed.into_inner() < 104 + 8 * threads as u64);
+        }
+    }
+
+    /// As many steps as there are numbers end where nothing more is reached.
+    #[test]
+    fn steps_that_find_nothing_are_not_taken() {
         let space = Threads::new(1);
-        let large = large_entries(&space, &chain(1000), 0.0);
-        assert!(matches!(
-            powers(&space, &large, 3, Rows::all(1000), most(2000)),
-            Err(SetupError::MemoryLimit { .. })
-        ));
+        let large = large_entries(&space, &chain(100), 0.0);
+        let all = powers(&space, &large, usize::MAX, Rows::all(100), most(u64::MAX)).unwrap();
+        assert_eq!(all.nnz(), 100 * 101 / 2);
     }
 }
