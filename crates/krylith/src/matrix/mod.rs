@@ -10,6 +10,7 @@ mod normal;
 mod pattern;
 mod permutation;
 mod residual;
+mod row_products;
 mod spmv;
 mod summary;
 mod symmetry;

@@ -1,7 +1,7 @@
 //! y = A x on a team of threads.
 //!
 //! Each row is a sum in eight lanes, as `space::lanes` documents it: entry k of the row goes to lane k mod 8. Every instruction
-//! set gives the same bits. Rows are divided by their entries, at
+//! set gives the same bits (`row_products` for `f64`). Rows are divided by their entries, at
 //! multiples of a chunk of the dot product, so that xᵀ(A x) can be summed on the way.
 //!
 //! Bytes: 12 per entry, 8 per row pointer, and x and y once each: 12 nnz + 24 n.
@@ -9,12 +9,12 @@
 
 use super::normal::normal_residual;
 use super::residual::residual;
+use super::row_products;
 use super::{Csr, CsrRef};
 use crate::disjoint::DisjointSlice;
 use crate::error::BackendError;
 use crate::operator::{LinearOperator, NormalResidual, ResidualNorms};
 use crate::scalar::Scalar;
-use crate::simd::{Lanes, dispatch};
 use crate::space::{CHUNK, LANES, Space, Threads, combine_lanes, require_same};
 use crate::team::Member;
 use std::any::TypeId;
@@ -53,7 +53,7 @@ pub(crate) fn part_by_work(
 pub(crate) fn multiply_rows<T: Scalar>(a: CsrRef<'_, T>, rows: Range<usize>, x: &[T], y: &mut [T]) {
     debug_assert_eq!(x.len(), a.ncols());
     debug_assert_eq!(y.len(), rows.len());
-    if TypeId::of::<T>() == TypeId::of::<f64>() && a.ncols() <= i32::MAX as usize {
+    if TypeId::of::<T>() == TypeId::of::<f64>() {
         // SAFETY: T is f64, as the line above found.
         let (a, x, y) = unsafe {
             (
@@ -62,13 +62,14 @@ pub(crate) fn multiply_rows<T: Scalar>(a: CsrRef<'_, T>, rows: Range<usize>, x: 
                 std::mem::transmute::<&mut [T], &mut [f64]>(y),
             )
         };
-        // SAFETY: columns are below x.len(), which is below 2³¹, by the invariant of a pattern and the lines above.
-        return unsafe { multiply_f64(a, rows, x, y) };
+        // SAFETY: columns are below x.len() by the invariant of a pattern and the first line.
+        return unsafe { row_products::multiply(a, rows, x, y) };
     }
     multiply_plain(a, rows, x, y);
 }
 
-fn multiply_plain<T: Scalar>(a: CsrRef<'_, T>, rows: Range<usize>, x: &[T], y: &mut [T]) {
+/// The definition of the sum of a row: `f32`, and the last rows of a matrix.
+pub(super) fn multiply_plain<T: Scalar>(a: CsrRef<'_, T>, rows: Range<usize>, x: &[T], y: &mut [T]) {
     for (i, y) in rows.zip(y) {
         let (columns, values) = a.row(i);
         let mut lanes = [T::ZERO; LANES];
@@ -76,34 +77,6 @@ fn multiply_plain<T: Scalar>(a: CsrRef<'_, T>, rows: Range<usize>, x: &[T], y: &
             lanes[k % LANES] += v * x[j as usize];
         }
         *y = combine_lanes(lanes);
-    }
-}
-
-dispatch! {
-    /// y = A x for some rows.
-    ///
-    /// # Safety
-    /// Every column of `a` is below `x.len()`, which is at most 2³¹.
-    unsafe fn multiply_f64(a: CsrRef<'_, f64>, rows: Range<usize>, x: &[f64], y: &mut [f64]) = multiply_with;
-}
-
-#[inline(always)]
-unsafe fn multiply_with<L: Lanes>(a: CsrRef<'_, f64>, rows: Range<usize>, x: &[f64], y: &mut [f64]) {
-    let (col_idx, values) = (a.col_idx().as_ptr(), a.values().as_ptr());
-    for (i, y) in rows.zip(y) {
-        let (mut k, end) = (a.row_ptr()[i], a.row_ptr()[i + 1]);
-        // SAFETY: masks leave out what is past the end of the row, which is within the arrays by the row pointer; x is read at
-        // columns of the pattern.
-        unsafe {
-            let mut sum = L::splat(0.0);
-            while k < end {
-                let mask: u8 = if end - k >= LANES { u8::MAX } else { (1u8 << (end - k)) - 1 };
-                let x = L::gather(mask, col_idx.add(k), x.as_ptr());
-                sum = L::add(sum, L::mul(L::load_some(mask, values.add(k)), x));
-                k += LANES;
-            }
-            *y = L::sum(sum);
-        }
     }
 }
 
@@ -221,13 +194,14 @@ operator! { f64,
 mod tests {
     use super::*;
 
-    /// Rows of every length from 0 to 40.
-    fn matrix() -> Csr<f64> {
+    /// Rows of every length from 0 to 40: `run` of a length after each other, so that there are groups of equal rows and of others, at every
+    /// place in eight rows. The last rows are the longest or the shortest.
+    fn matrix(run: usize, longest_last: bool) -> Csr<f64> {
         let n = 5000;
         let a = Csr::from_rows(
             n,
             n,
-            |i| i % 41,
+            |i| (if longest_last { i } else { n - 1 - i }) / run % 41,
             |i, c, v| {
                 for k in 0..c.len() {
                     c[k] = ((i + k * 113) % (n / 41)) as u32 + (k * (n / 41)) as u32;
@@ -238,38 +212,105 @@ mod tests {
         a.unwrap()
     }
 
-    #[test]
-    fn every_instruction_set_and_number_of_threads_gives_the_same_bits() {
-        let a = matrix();
-        let x: Vec<f64> = (0..a.ncols()).map(|j| ((j * 17) as f64).cos()).collect();
+    /// Numbers with whose sums and products the sign of a zero, an infinity or the last digits of a denormal number may go wrong.
+    const SPECIAL: [f64; 12] = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        f64::MIN_POSITIVE,
+        -f64::MIN_POSITIVE,
+        5e-324,
+        -5e-324,
+        f64::MAX,
+    ];
+
+    /// Bits, of which those of a NaN do not count.
+    fn bits(y: &[f64]) -> Vec<u64> {
+        y.iter().map(|y| if y.is_nan() { f64::NAN } else { *y }.to_bits()).collect()
+    }
+
+    fn same_on_every_instruction_set_and_number_of_threads(a: &Csr<f64>, x: &Vec<f64>) {
         let mut expected = vec![0.0; a.nrows()];
-        multiply_plain(a.view(), 0..a.nrows(), &x, &mut expected);
+        multiply_plain(a.view(), 0..a.nrows(), x, &mut expected);
+        let expected = bits(&expected);
         let mut y = vec![f64::NAN; a.nrows()];
-        // SAFETY: the columns are those of a pattern.
-        unsafe { multiply_with::<crate::simd::Plain>(a.view(), 0..a.nrows(), &x, &mut y) };
-        assert_eq!(y, expected);
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
-            y.fill(f64::NAN);
-            // SAFETY: the processor has AVX2, and the columns are those of a pattern.
-            unsafe { multiply_with::<crate::simd::Avx2>(a.view(), 0..a.nrows(), &x, &mut y) };
-            assert_eq!(y, expected);
+        // From several first rows, because rows are taken by eight.
+        for first in [0, 1, 7, 8, 4990, 5000] {
+            y[first..].fill(f64::NAN);
+            // SAFETY: the columns are those of a pattern.
+            unsafe {
+                row_products::multiply_with::<crate::simd::Plain>(
+                    a.view(),
+                    first..a.nrows(),
+                    x,
+                    &mut y[first..],
+                )
+            };
+            assert_eq!(bits(&y), expected, "plain from {first}");
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("avx2") {
+                y[first..].fill(f64::NAN);
+                let rows = first..a.nrows();
+                // SAFETY: the processor has AVX2, and the columns are those of a pattern.
+                unsafe {
+                    row_products::multiply_with::<crate::simd::Avx2Half>(a.view(), rows, x, &mut y[first..])
+                };
+                assert_eq!(bits(&y), expected, "AVX2 from {first}");
+            }
         }
-        let dot = Threads::new(1).dot(&x, &expected).unwrap();
+        let dot = bits(&[Threads::new(1).dot(x, &y).unwrap()]);
         for threads in [1, 2, 3, 4, 8] {
             let space = Threads::new(threads);
             y.fill(f64::NAN);
-            a.apply(&space, &x, &mut y, &mut ()).unwrap();
-            assert_eq!(y, expected, "{threads} threads");
+            a.apply(&space, x, &mut y, &mut ()).unwrap();
+            assert_eq!(bits(&y), expected, "{threads} threads");
             y.fill(f64::NAN);
-            assert_eq!(a.apply_dot(&space, &x, &mut y, &mut ()).unwrap().to_bits(), dot.to_bits());
-            assert_eq!(y, expected, "{threads} threads, fused");
+            assert_eq!(bits(&[a.apply_dot(&space, x, &mut y, &mut ()).unwrap()]), dot);
+            assert_eq!(bits(&y), expected, "{threads} threads, fused");
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_and_number_of_threads_gives_the_same_bits() {
+        for (run, longest_last) in [(1, true), (1, false), (3, true), (29, true), (29, false), (121, false)] {
+            let a = matrix(run, longest_last);
+            let x: Vec<f64> = (0..a.ncols()).map(|j| ((j * 17) as f64).cos()).collect();
+            same_on_every_instruction_set_and_number_of_threads(&a, &x);
+        }
+    }
+
+    #[test]
+    fn special_numbers_give_the_same_bits() {
+        let pick =
+            |seed: usize, among: usize| SPECIAL[(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % among];
+        for run in [1, 29] {
+            let mut a = matrix(run, true);
+            // Zeros of both signs and ones alone, whose sums are mostly zero; and all.
+            for among in [4, SPECIAL.len()] {
+                for (k, v) in a.values_mut().iter_mut().enumerate() {
+                    *v = pick(k, among);
+                }
+                let x: Vec<f64> = (0..a.ncols()).map(|j| pick(j + 12345, among)).collect();
+                same_on_every_instruction_set_and_number_of_threads(&a, &x);
+            }
+            // Nothing but −0, and what is not of a row is infinite.
+            a.values_mut().fill(1.0);
+            same_on_every_instruction_set_and_number_of_threads(&a, &vec![-0.0; a.ncols()]);
+            for column in [0, 200, 4000] {
+                let mut x = vec![-0.0; a.ncols()];
+                x[column] = f64::INFINITY;
+                same_on_every_instruction_set_and_number_of_threads(&a, &x);
+            }
         }
     }
 
     #[test]
     fn single_precision_is_the_plain_code() {
-        let a = matrix().cast::<f32>();
+        let a = matrix(1, true).cast::<f32>();
         let x = vec![1.0f32; a.ncols()];
         let (mut y, mut expected) = (vec![0.0; a.nrows()], vec![0.0; a.nrows()]);
         a.apply(&Threads::new(2), &x, &mut y, &mut ()).unwrap();

@@ -6,7 +6,7 @@
 ///
 /// * `unsafe fn name<G: Bound, …>(arguments) -> R = body;` calls `body::<I, G, …>` with I the instruction set: [`Avx512`], [`Avx2`] or
 ///   [`Plain`]. The body is `#[inline(always)]`. Generic parameters may be types, or `const N: usize` at the end.
-/// * The same with `in half registers` at the end: I is [`Avx2Half`] or [`Plain`].
+/// * The same with `in half registers` at the end: I is [`Avx2Half`] or [`Plain`], and the only generic parameter may be a `const N: usize`.
 /// * `fn name<T: Bound>(arguments) -> R { … }` compiles the same code, in which the compiler finds the vectors, for each.
 ///
 /// [`Avx512`]: super::Avx512
@@ -46,26 +46,26 @@ macro_rules! dispatch {
             unsafe { $body::<$crate::simd::Plain $(, $($t,)* $($n)?)?>($($arg),*) }
         }
     )*};
-    ($($(#[$doc:meta])* $vis:vis unsafe fn $name:ident<const $n:ident>
+    ($($(#[$doc:meta])* $vis:vis unsafe fn $name:ident $(<const $n:ident>)?
         ($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:ident in half registers;)*) => {$(
         $(#[$doc])*
         #[inline]
-        $vis unsafe fn $name<const $n: usize>($($arg: $ty),*) $(-> $ret)? {
+        $vis unsafe fn $name $(<const $n: usize>)? ($($arg: $ty),*) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx2")]
-                unsafe fn avx2<const $n: usize>($($arg: $ty),*) $(-> $ret)? {
+                unsafe fn avx2 $(<const $n: usize>)? ($($arg: $ty),*) $(-> $ret)? {
                     // SAFETY: compiled for the instructions; the rest is the caller's promise.
-                    unsafe { $body::<$crate::simd::Avx2Half, $n>($($arg),*) }
+                    unsafe { $body::<$crate::simd::Avx2Half $(, $n)?>($($arg),*) }
                 }
 
                 if is_x86_feature_detected!("avx2") {
                     // SAFETY: the processor has the instructions; the rest is the caller's promise.
-                    return unsafe { avx2::<$n>($($arg),*) };
+                    return unsafe { avx2 $(::<$n>)? ($($arg),*) };
                 }
             }
             // SAFETY: by the caller's promise.
-            unsafe { $body::<$crate::simd::Plain, $n>($($arg),*) }
+            unsafe { $body::<$crate::simd::Plain $(, $n)?>($($arg),*) }
         }
     )*};
     ($($(#[$doc:meta])* $vis:vis fn $name:ident<$t:ident: $bound:ident>

@@ -1,9 +1,10 @@
 //! Vector instructions, on three kinds of processors.
 //!
 //! A kernel is written once, generic over an instruction set, and [`dispatch!`] compiles it for each of them and chooses at run time.
-//! There are two ways to use a register:
+//! There are three ways to use a register:
 //!
 //! * [`Lanes`]: eight numbers that belong to eight rows, each lane by itself; any length of vectors and coefficients.
+//! * [`Pairs`]: two numbers of one row of a matrix by rows.
 //! * [`BlockRow`]: the B numbers of one row of a dense block, in the first lanes; the lanes are added at the end.
 //!
 //! Every operation rounds each lane by itself and none is fused, and lanes are added in one order. So all instruction sets give the same
@@ -74,12 +75,6 @@ pub(crate) trait Lanes: Simd {
     /// # Safety
     /// Those lanes may be read; the processor has the instructions.
     unsafe fn load_two(of_a: u8, a: *const f64, of_b: u8, b: *const f64) -> Self::Pack;
-
-    /// Lane l from `from + index[l]` where bit l of the mask is set, zero elsewhere; nothing else is touched.
-    ///
-    /// # Safety
-    /// The lanes in the mask may be read, of `index` and of `from`; indices are below 2³¹; the processor has the instructions.
-    unsafe fn gather(mask: u8, index: *const u32, from: *const f64) -> Self::Pack;
 
     /// The lanes in the mask; zero elsewhere.
     ///
@@ -152,6 +147,52 @@ pub(crate) trait Lanes: Simd {
         unsafe { Self::store(numbers.as_mut_ptr(), pack) };
         numbers
     }
+}
+
+/// Two lanes of `f64`.
+pub(crate) trait Pairs: Copy {
+    /// Two numbers.
+    type Pair: Copy;
+
+    /// Two zeros.
+    ///
+    /// # Safety
+    /// The processor has the instructions.
+    unsafe fn zero() -> Self::Pair;
+
+    /// Lane l is `values[l] * x[columns[l]]`.
+    ///
+    /// # Safety
+    /// Two columns and values may be read, and x at these columns; the processor has the instructions.
+    unsafe fn products(columns: *const u32, values: *const f64, x: *const f64) -> Self::Pair;
+
+    /// The first lane is `values[0] * x[columns[0]]`, the second +0.
+    ///
+    /// # Safety
+    /// A column and a value may be read, and x at this column; the processor has the instructions.
+    unsafe fn product(columns: *const u32, values: *const f64, x: *const f64) -> Self::Pair;
+
+    /// The lanes added, each by itself.
+    ///
+    /// # Safety
+    /// The processor has the instructions.
+    unsafe fn add_pairs(a: Self::Pair, b: Self::Pair) -> Self::Pair;
+
+    /// Lane l where `ones[l]` has all bits set; +0 where it has none.
+    ///
+    /// # Safety
+    /// Two numbers may be read; the processor has the instructions.
+    unsafe fn keep_lanes(ones: *const u64, pair: Self::Pair) -> Self::Pair;
+
+    /// The sums of the lanes of `a` and of `b`, one after the other, to memory. A zero is +0.
+    ///
+    /// # Safety
+    /// Two numbers may be written; the processor has the instructions.
+    unsafe fn store_sums(to: *mut f64, a: Self::Pair, b: Self::Pair);
+
+    /// Asks for the cache line at an address, which need not exist.
+    #[inline(always)]
+    fn prefetch<T>(_: *const T) {}
 }
 
 /// Numbers that must be readable after the last value of a matrix of blocks.

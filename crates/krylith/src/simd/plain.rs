@@ -1,6 +1,6 @@
 //! Arrays of eight numbers, for any processor.
 
-use super::{BlockRow, LANES, Lanes, Simd};
+use super::{BlockRow, LANES, Lanes, Pairs, Simd};
 
 /// Any processor.
 #[derive(Clone, Copy)]
@@ -72,12 +72,6 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
-    unsafe fn gather(mask: u8, index: *const u32, from: *const f64) -> Eight {
-        // SAFETY: only lanes in the mask are read.
-        each_of(mask, |l| unsafe { *from.add(*index.add(l) as usize) })
-    }
-
-    #[inline(always)]
     unsafe fn keep(mask: u8, pack: Eight) -> Eight {
         each_of(mask, |l| pack[l])
     }
@@ -123,6 +117,44 @@ impl Lanes for Plain {
     unsafe fn store_f32(to: *mut f32, pack: Eight) {
         // SAFETY: by the caller's promise.
         unsafe { to.cast::<[f32; LANES]>().write_unaligned(pack.map(|v| v as f32)) }
+    }
+}
+
+impl Pairs for Plain {
+    type Pair = [f64; 2];
+
+    #[inline(always)]
+    unsafe fn zero() -> [f64; 2] {
+        [0.0; 2]
+    }
+
+    #[inline(always)]
+    unsafe fn products(columns: *const u32, values: *const f64, x: *const f64) -> [f64; 2] {
+        // SAFETY: by the caller's promise.
+        unsafe { [0, 1].map(|l| *values.add(l) * *x.add(*columns.add(l) as usize)) }
+    }
+
+    #[inline(always)]
+    unsafe fn product(columns: *const u32, values: *const f64, x: *const f64) -> [f64; 2] {
+        // SAFETY: by the caller's promise.
+        unsafe { [*values * *x.add(*columns as usize), 0.0] }
+    }
+
+    #[inline(always)]
+    unsafe fn add_pairs(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
+        [a[0] + b[0], a[1] + b[1]]
+    }
+
+    #[inline(always)]
+    unsafe fn keep_lanes(ones: *const u64, pair: [f64; 2]) -> [f64; 2] {
+        // SAFETY: by the caller's promise.
+        unsafe { [0, 1].map(|l| f64::from_bits(pair[l].to_bits() & *ones.add(l))) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_sums(to: *mut f64, a: [f64; 2], b: [f64; 2]) {
+        // SAFETY: by the caller's promise.
+        unsafe { to.cast::<[f64; 2]>().write_unaligned([(a[0] + a[1]) + 0.0, (b[0] + b[1]) + 0.0]) }
     }
 }
 

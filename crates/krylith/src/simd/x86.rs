@@ -61,15 +61,6 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn gather(mask: u8, index: *const u32, from: *const f64) -> __m512d {
-        // SAFETY: by the caller's promise; lanes outside of the mask are not touched.
-        unsafe {
-            let index = _mm256_maskz_loadu_epi32(mask, index.cast());
-            _mm512_mask_i32gather_pd::<8>(_mm512_setzero_pd(), mask, index, from)
-        }
-    }
-
-    #[inline(always)]
     unsafe fn keep(mask: u8, pack: __m512d) -> __m512d {
         // SAFETY: by the caller's promise.
         unsafe { _mm512_maskz_mov_pd(mask, pack) }
@@ -152,21 +143,6 @@ const MASKS_32: [[i32; 4]; 16] = {
     masks
 };
 
-/// Four lanes of a gather.
-///
-/// # Safety
-/// As `Lanes::gather`.
-#[inline(always)]
-unsafe fn gather_four(mask: u8, index: *const u32, from: *const f64) -> __m256d {
-    // SAFETY: by the caller's promise; lanes outside of the mask are not touched.
-    unsafe {
-        let lanes = _mm_loadu_si128(MASKS_32[usize::from(mask)].as_ptr().cast());
-        let index = _mm_maskload_epi32(index.cast(), lanes);
-        let lanes = _mm256_loadu_pd(MASKS[usize::from(mask)].as_ptr().cast());
-        _mm256_mask_i32gather_pd::<8>(_mm256_setzero_pd(), from, index, lanes)
-    }
-}
-
 impl Simd for Avx2 {
     type Pack = [__m256d; 2];
 
@@ -228,18 +204,6 @@ impl Lanes for Avx2 {
         unsafe {
             let (b, a) = (Self::load_some(of_b, b), Self::load_some(of_a, a));
             [_mm256_or_pd(a[0], b[0]), _mm256_or_pd(a[1], b[1])]
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn gather(mask: u8, index: *const u32, from: *const f64) -> Self::Pack {
-        // SAFETY: by the caller's promise; lanes outside of the mask are not touched.
-        unsafe {
-            if mask == u8::MAX {
-                let (low, high) = (_mm_loadu_si128(index.cast()), _mm_loadu_si128(index.add(4).cast()));
-                return [_mm256_i32gather_pd::<8>(from, low), _mm256_i32gather_pd::<8>(from, high)];
-            }
-            [gather_four(mask & 15, index, from), gather_four(mask >> 4, index.wrapping_add(4), from)]
         }
     }
 

@@ -1,9 +1,9 @@
-//! Rows of blocks in AVX-512 and AVX2: for B from 5 in one register of eight or two of four, up to 4 in one of four.
+//! Rows of blocks in AVX-512 and AVX2: for B from 5 in one register of eight or two of four, up to 4 in one of four; and pairs.
 
-use super::{Avx2, Avx512, BlockRow, Simd};
+use super::{Avx2, Avx512, BlockRow, Pairs, Simd};
 use std::arch::x86_64::*;
 
-/// AVX2, one register of four numbers: for B up to 4.
+/// AVX2, one register of four numbers for B up to 4, or of two.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2Half;
 
@@ -115,6 +115,59 @@ impl Simd for Avx2Half {
     unsafe fn mul(a: __m256d, b: __m256d) -> __m256d {
         // SAFETY: by the caller's promise.
         unsafe { _mm256_mul_pd(a, b) }
+    }
+}
+
+impl Pairs for Avx2Half {
+    type Pair = __m128d;
+
+    #[inline(always)]
+    unsafe fn zero() -> __m128d {
+        // SAFETY: by the caller's promise.
+        unsafe { _mm_setzero_pd() }
+    }
+
+    #[inline(always)]
+    unsafe fn products(columns: *const u32, values: *const f64, x: *const f64) -> __m128d {
+        // SAFETY: by the caller's promise. Both columns are read at once.
+        unsafe {
+            let both = columns.cast::<u64>().read_unaligned();
+            let low = _mm_load_sd(x.add((both & u64::from(u32::MAX)) as usize));
+            _mm_mul_pd(_mm_loadu_pd(values), _mm_loadh_pd(low, x.add((both >> 32) as usize)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn product(columns: *const u32, values: *const f64, x: *const f64) -> __m128d {
+        // SAFETY: by the caller's promise; the second lane is that of the first factor, 0.
+        unsafe { _mm_mul_sd(_mm_load_sd(values), _mm_load_sd(x.add(*columns as usize))) }
+    }
+
+    #[inline(always)]
+    unsafe fn add_pairs(a: __m128d, b: __m128d) -> __m128d {
+        // SAFETY: by the caller's promise.
+        unsafe { _mm_add_pd(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn keep_lanes(ones: *const u64, pair: __m128d) -> __m128d {
+        // SAFETY: by the caller's promise.
+        unsafe { _mm_and_pd(pair, _mm_loadu_pd(ones.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_sums(to: *mut f64, a: __m128d, b: __m128d) {
+        // SAFETY: by the caller's promise.
+        unsafe {
+            let sums = _mm_add_pd(_mm_unpacklo_pd(a, b), _mm_unpackhi_pd(a, b));
+            _mm_storeu_pd(to, _mm_add_pd(sums, _mm_setzero_pd()));
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch<T>(at: *const T) {
+        // SAFETY: a hint: nothing is read; every processor of this kind has it.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
     }
 }
 
