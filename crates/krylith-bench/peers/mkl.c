@@ -1,4 +1,4 @@
-/* Intel MKL: ILU(0) by dcsrilu0, ilut(P,TOL) by dcsrilut with maxfil = nnz / n + P, triangular solves and products by its inspector-executor routines, vector operations by its
+/* Intel MKL: Jacobi by its vector product, ILU(0) by dcsrilu0, ilut(P,TOL) by dcsrilut with maxfil = nnz / n + P, triangular solves and products by its inspector-executor routines, vector operations by its
  * BLAS; CG and BiCGStab written here around them, FGMRES(30) by its reverse-communication routine.
  *
  * Both want indices from 1; that copy of them is `import`. Hints and mkl_sparse_optimize are set-up. dcsrilut leaves the entries of a
@@ -19,11 +19,13 @@ static const struct matrix_descr upper = {SPARSE_MATRIX_TYPE_TRIANGULAR, SPARSE_
 typedef struct {
     Csr csr;
     int *row_ptr1, *col_idx1;
-    int ilu0, ilut, symmetric, maxfil;
+    int jacobi, ilu0, ilut, symmetric, maxfil;
     double tau;
     /* The factor: of A's pattern, or of one of its own, with indices from 1. */
     double *lu;
     int *lu_rows, *lu_columns;
+    /* 1 / D of Jacobi, or NULL. */
+    double *inverse;
     double *between, *b, *y;
     /* `transposed` is Rᵀ where the factor is R. */
     sparse_matrix_t a, factor, transposed;
@@ -121,11 +123,20 @@ static struct {
     double factor, analyze, products, preconditioner;
 } spent;
 
+static double *inverse_diagonal(const Csr *a) {
+    double *inverse = vector(a->n);
+    for (int i = 0; i < a->n; i++)
+        for (int k = a->row_ptr[i]; k < a->row_ptr[i + 1]; k++)
+            if (a->col_idx[k] == i) inverse[i] = 1 / a->values[k];
+    return inverse;
+}
+
 static void set_up(System *s) {
     double start = now();
     make_handle(&s->csr, s->csr.values, &s->a);
     check(mkl_sparse_set_mv_hint(s->a, SPARSE_OPERATION_NON_TRANSPOSE, general, EXPECTED_CALLS), "hint for A");
     check(mkl_sparse_optimize(s->a), "mkl_sparse_optimize of A");
+    if (s->jacobi) s->inverse = inverse_diagonal(&s->csr);
     if (s->ilu0 || s->ilut) {
         double analyzed = now() - start;
         start = now();
@@ -144,6 +155,10 @@ static void multiply(System *s, const double *x, double *y) {
 }
 
 static void precondition(System *s, const double *r, double *z) {
+    if (s->inverse) {
+        vdMul(s->csr.n, s->inverse, r, z);
+        return;
+    }
     if (!s->ilu0 && !s->ilut) {
         cblas_dcopy(s->csr.n, r, 1, z, 1);
         return;
@@ -254,8 +269,9 @@ int main(int argc, char **argv) {
     Task task = read_task(argc, argv);
     System s = {.csr = read_csr(task.file), .ilu0 = !strcmp(task.preconditioner, "ilu0")};
     int n = s.csr.n, quota = 0;
+    s.jacobi = !strcmp(task.preconditioner, "jacobi");
     s.ilut = sscanf(task.preconditioner, "ilut(%d,%lf)", &quota, &s.tau) == 2;
-    if (!s.ilu0 && !s.ilut && strcmp(task.preconditioner, "none")) fail("preconditioners: ilu0, ilut(P,TOL), none");
+    if (!s.jacobi && !s.ilu0 && !s.ilut && strcmp(task.preconditioner, "none")) fail("preconditioners: jacobi, ilu0, ilut(P,TOL), none");
     s.symmetric = s.ilut && !strcmp(task.method, "cg");
     s.maxfil = s.csr.nnz / n + quota;
     if (s.maxfil > n - 1) s.maxfil = n - 1;

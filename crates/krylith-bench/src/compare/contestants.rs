@@ -26,10 +26,13 @@ struct Peer {
     /// Configurations for a symmetric positive definite matrix, and for any other.
     definite: &'static [&'static str],
     general: &'static [&'static str],
-    /// The configuration whose single operations are timed, for both.
-    kernels: Option<[&'static str; 2]>,
+    /// Configurations whose single operations are timed, each for both.
+    kernels: &'static [[&'static str; 2]],
     install: &'static str,
 }
+
+/// The operations on A by rows and on vectors, and no preconditioner.
+const BY_ROWS: [&str; 2] = ["cg+none", "bicgstab+none"];
 
 const PEERS: &[Peer] = &[
     Peer {
@@ -44,6 +47,7 @@ const PEERS: &[Peer] = &[
             "cg+ic(1)+mixed",
             "cg+mic(1,0.99)+mixed",
             "cg+mic(1,1)+mixed",
+            "cg+jacobi",
         ],
         general: &[
             "auto",
@@ -53,24 +57,25 @@ const PEERS: &[Peer] = &[
             "bicgstab+milu(0,0.99)+mixed",
             "bicgstab+ilu(1)+mixed",
             "bicgstab+milu(1,1)+mixed",
+            "bicgstab+jacobi",
         ],
-        kernels: Some(["cg+ic0", "bicgstab+ilu0"]),
+        kernels: &[BY_ROWS, ["cg+ic0", "bicgstab+ilu0"]],
         install: "",
     },
     Peer {
         name: "petsc",
         driver: Driver::Ranks("petsc"),
-        definite: &["cg+icc0", "cg+icc1"],
-        general: &["bicgstab+ilu0", "bicgstab+ilu1", "gmres+ilu0"],
-        kernels: Some(["cg+icc0", "bicgstab+ilu0"]),
+        definite: &["cg+icc0", "cg+icc1", "cg+jacobi"],
+        general: &["bicgstab+ilu0", "bicgstab+ilu1", "gmres+ilu0", "bicgstab+jacobi"],
+        kernels: &[["cg+icc0", "bicgstab+ilu0"]],
         install: "apt-get install petsc-dev && just bench-setup",
     },
     Peer {
         name: "mkl",
         driver: Driver::Threads("mkl"),
-        definite: &["cg+ilu0"],
-        general: &["bicgstab+ilu0", "fgmres+ilu0"],
-        kernels: Some(["cg+ilu0", "bicgstab+ilu0"]),
+        definite: &["cg+ilu0", "cg+jacobi"],
+        general: &["bicgstab+ilu0", "fgmres+ilu0", "bicgstab+jacobi"],
+        kernels: &[["cg+ilu0", "bicgstab+ilu0"]],
         install: "pip install mkl mkl-devel && just bench-setup",
     },
     Peer {
@@ -78,7 +83,7 @@ const PEERS: &[Peer] = &[
         driver: Driver::Threads("amgcl"),
         definite: &["cg+sa-spai0", "cg+sa-spai0-e0"],
         general: &["bicgstab+sa-spai0", "bicgstab+sa-ilu0"],
-        kernels: None,
+        kernels: &[],
         install: "apt-get install libboost-dev && just bench-setup",
     },
     Peer {
@@ -86,7 +91,7 @@ const PEERS: &[Peer] = &[
         driver: Driver::Ranks("hypre"),
         definite: &["cg+boomeramg"],
         general: &["bicgstab+boomeramg", "gmres+boomeramg"],
-        kernels: None,
+        kernels: &[],
         install: "apt-get install libhypre-dev && just bench-setup",
     },
     Peer {
@@ -94,7 +99,7 @@ const PEERS: &[Peer] = &[
         driver: Driver::Python("ilupp"),
         definite: &["cg+ic0"],
         general: &["bicgstab+ilu0"],
-        kernels: Some(["cg+ic0", "bicgstab+ilu0"]),
+        kernels: &[["cg+ic0", "bicgstab+ilu0"]],
         install: "pip install scipy ilupp && just bench-setup",
     },
     Peer {
@@ -102,7 +107,7 @@ const PEERS: &[Peer] = &[
         driver: Driver::Python("pyamg"),
         definite: &["cg+sa", "cg+rs"],
         general: &["bicgstab+sa"],
-        kernels: None,
+        kernels: &[],
         install: "pip install scipy pyamg && just bench-setup",
     },
     Peer {
@@ -110,7 +115,7 @@ const PEERS: &[Peer] = &[
         driver: Driver::Python("scipy"),
         definite: &["cg+jacobi"],
         general: &["bicgstab+jacobi"],
-        kernels: Some(["cg+none", "bicgstab+none"]),
+        kernels: &[BY_ROWS],
         install: "pip install scipy && just bench-setup",
     },
     Peer {
@@ -118,7 +123,7 @@ const PEERS: &[Peer] = &[
         driver: Driver::Threads("faer"),
         definite: &["cg+jacobi"],
         general: &["bicgstab+jacobi"],
-        kernels: Some(["cg+none", "bicgstab+none"]),
+        kernels: &[BY_ROWS],
         install: "just bench-setup",
     },
     Peer {
@@ -126,7 +131,7 @@ const PEERS: &[Peer] = &[
         driver: Driver::Threads("russell"),
         definite: &["cg+sa-spai0"],
         general: &["bicgstab+sa-spai0", "gmres+sa-spai0"],
-        kernels: None,
+        kernels: &[],
         install: "just bench-setup",
     },
 ];
@@ -318,6 +323,20 @@ mod tests {
         let general = titles(&matrix("convection3d:10", false), 2);
         assert!(general.contains(&"hypre gmres+boomeramg:0.5".into()));
         assert!(!general.iter().any(|t| t.starts_with("ilupp")), "it has one thread");
+        for peer in ["krylith", "petsc", "mkl", "scipy"] {
+            assert!(flat.contains(&format!("{peer} cg+jacobi")), "{peer}");
+        }
+    }
+
+    /// Krylith's product in slices goes with a preconditioner, that by rows with none.
+    #[test]
+    fn single_operations_are_timed_in_slices_and_by_rows() {
+        let configs = |symmetric| {
+            let list = contestants(&["krylith"], &[], &matrix("poisson2d:10", symmetric), true, 1);
+            list.into_iter().map(|c| c.config).collect::<Vec<_>>()
+        };
+        assert_eq!(configs(true), ["cg+none", "cg+ic0"]);
+        assert_eq!(configs(false), ["bicgstab+none", "bicgstab+ilu0"]);
     }
 
     #[test]

@@ -171,30 +171,40 @@ fn fractions(text: &mut String, record: &Record, threads: usize) {
     columns.extend(record.matrices.iter().map(|m| m.name.clone()));
     table(text, &columns);
     for (kernel, name) in [("spmv", "product"), ("apply", "L + U")] {
-        let mut titles: Vec<(String, String)> = Vec::new();
+        let title = |e: &Entry| match kernel {
+            "spmv" if is_by_rows(e) => kernel_title(e),
+            "spmv" => e.peer.clone(),
+            _ => format!("{} {}", e.peer, preconditioner(e)),
+        };
+        let mut titles: Vec<String> = Vec::new();
         for e in record.entries.iter().filter(|e| e.mode == Mode::Kernels && e.threads == threads) {
-            let title = (e.peer.clone(), preconditioner(e).to_owned());
-            let seen = titles.iter().any(|t| *t == title || kernel == "spmv" && t.0 == title.0);
-            if e.kernel(kernel).is_some() && !seen {
-                titles.push(title);
+            if e.kernel(kernel).is_some() && !titles.contains(&title(e)) {
+                titles.push(title(e));
             }
         }
-        for (peer, with) in titles {
+        for own in titles {
             let cell = |m: &Matrix| {
                 let mut entries = record.on(Mode::Kernels, &m.name, threads);
-                let same = |e: &&Entry| e.peer == peer && (kernel == "spmv" || preconditioner(e) == with);
-                let fraction = entries.find(same).and_then(|e| fraction(record, m, e, kernel));
+                let fraction = entries.find(|e| title(e) == own).and_then(|e| fraction(record, m, e, kernel));
                 fraction.map_or("–".into(), |f| format!("{f:.2}"))
             };
             let cells: Vec<String> = record.matrices.iter().map(cell).collect();
-            let title = if kernel == "spmv" { peer.clone() } else { format!("{peer} {with}") };
-            line!(text, "| {name} | {title} | {} |", cells.join(" | "));
+            line!(text, "| {name} | {own} | {} |", cells.join(" | "));
         }
     }
 }
 
 fn preconditioner(entry: &Entry) -> &str {
     entry.config.split_once('+').map_or("", |(_, preconditioner)| preconditioner)
+}
+
+/// Krylith's operations without a preconditioner: its product is that by rows. With one it is that in slices, where they pay.
+fn is_by_rows(entry: &Entry) -> bool {
+    entry.peer == "krylith" && preconditioner(entry) == "none"
+}
+
+fn kernel_title(entry: &Entry) -> String {
+    if is_by_rows(entry) { "krylith by rows".into() } else { entry.title() }
 }
 
 /// GB/s of a kernel by the byte model; `None` where it was not measured.
@@ -252,14 +262,14 @@ fn kernels(text: &mut String, record: &Record, matrix: &Matrix, threads: usize) 
     table(text, &words(&["contestant", "product", "L + U", "analyze", "factor", "dot", "axpy", "spread"]));
     for entry in record.on(Mode::Kernels, &matrix.name, threads) {
         if let Some(reason) = &entry.failure {
-            line!(text, "| {} | {reason} | | | | | | |", entry.title());
+            line!(text, "| {} | {reason} | | | | | | |", kernel_title(entry));
             continue;
         }
         let spreads = NAMES.map(|name| entry.kernel(name));
         let cells = spreads.map(|s| s.map_or("–".into(), |s| digits(1e3 * s.least)));
         // Of the product and the solves: the others are short or rare.
         let spread = spreads[..2].iter().flatten().map(|s| s.most / s.least).fold(1.0, f64::max);
-        line!(text, "| {} | {} | {spread:.2} |", entry.title(), cells.join(" | "));
+        line!(text, "| {} | {} | {spread:.2} |", kernel_title(entry), cells.join(" | "));
     }
 }
 
@@ -323,12 +333,17 @@ mod tests {
     #[test]
     fn kernels_are_fractions_of_the_triad() {
         // 103.28 MB in 5.164 ms is 20 GB/s, of 25.
+        let mut by_rows = measured(Mode::Kernels, "krylith", &[("spmv", 10.328e-3)]);
+        by_rows.config = "cg+none".into();
         let entries = vec![
             measured(Mode::Triad, "triad", &[("seconds_a_byte", 1.0 / 25e9)]),
+            by_rows,
             measured(Mode::Kernels, "krylith", &[("spmv", 5.164e-3), ("apply", 6.164e-3)]),
         ];
         let text = markdown(&record(entries));
         assert!(text.contains("| product | krylith | 0.80 |"), "{text}");
+        assert!(text.contains("| product | krylith by rows | 0.40 |"), "{text}");
+        assert!(text.contains("| krylith by rows | 10.3 | – | – | – | – | – | 1.00 |"), "{text}");
         assert!(text.contains("| L + U | krylith ic0 | 0.80 |"), "{text}");
         assert!(text.contains("| krylith cg+ic0 | 5.16 | 6.16 | – | – | – | – | 1.00 |"), "{text}");
     }
