@@ -369,10 +369,16 @@ fn bicgstab_breaks_down() {
 
 #[test]
 fn bicgstab_loses_its_shadow() {
-    // r̂ᴴv = 1, α = 1, s = (0, −1, 0), t = A s with tᴴs = 1; then r = s − ω t is orthogonal to r̂ = e₁
+    // r̂ᴴv = 1, α = 1, s = (0, −1, 0), t = A s with tᴴs = 1; then r = s − ω t = (0, −½, ½) is orthogonal to r̂ = e₁.
+    // Begun again in the plane of the last two coordinates, which A maps to itself, two more iterations reach the answer.
     let a = matrix(3, |i, j| [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]][i][j]);
+    let (finish, x) = ends(By::BiCgStab, a, &vec![1.0, 0.0, 0.0]);
+    assert_eq!((finish.status, finish.iterations), (Status::Stopped(StopReason::ResidualMet), 3));
+    assert!((x[0] - 1.0).abs() + (x[1] + 1.0).abs() + (x[2] - 1.0).abs() < 1e-9, "{x:?}");
+    // Without any rounding ρ = 0 after both of the first iterations, and ‖r‖ is not halved by the second.
+    let a = matrix(3, |i, j| [[-2.0, -2.0, 2.0], [2.0, 2.0, -2.0], [2.0, -2.0, 0.0]][i][j]);
     let (finish, _) = ends(By::BiCgStab, a, &vec![1.0, 0.0, 0.0]);
-    assert_eq!((finish.status, finish.iterations), (breakdown("ρ = 0"), 1));
+    assert_eq!((finish.status, finish.iterations), (breakdown("ρ = 0"), 2));
 }
 
 #[test]

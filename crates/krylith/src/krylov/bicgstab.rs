@@ -4,12 +4,14 @@
 //!   x += α p̂ + ω ŝ;  r = s − ω t;  ρ_new = r̂ᴴr;  β = (ρ_new / ρ)(α / ω);  p = r + β (p − ω v)
 //!
 //! An iteration is both halves: 2 A, 2 M⁻¹, 3 synchronisations (r̂ᴴv; tᴴs tᴴt ‖s‖; ‖r‖ r̂ᴴr), 6 updates.
-//! Stores r r̂ p v t p̂ ŝ and the best x; s is kept in r. r̂ is the first residual.
+//! Stores r r̂ p v t p̂ ŝ and the best x; s is kept in r. r̂ is the first residual, or that of the last restart.
 //!
 //! Breakdowns, each a [`Status::Breakdown`] that leaves x at an iterate whose residual norm is reported:
 //!
 //! * ρ = 0, when |ρ| ≤ ε² ‖r̂‖ ‖r‖: rounding alone makes ρ larger than that, so only a true zero is caught, and a ρ that is
-//!   merely small, as it is in many solves that converge, is not mistaken for one;
+//!   merely small, as it is in many solves that converge, is not mistaken for one. The iteration is begun again from x, with r̂ = p = r (Sleijpen & van der
+//!   Vorst 1995, doi:10.1007/BF02141261, section 4), and breaks down where ρ vanishes again before ‖r‖ is half of what it was. A b whose entries are zero
+//!   but on rows of the identity, as of Dirichlet data, loses r̂ in the first iteration: r is then zero wherever r̂ is not;
 //! * r̂ᴴv = 0, when α is not finite;
 //! * ω = 0, when |tᴴs| ≤ ε² ‖t‖ ‖s‖, which is also where s = 0 ends. The half step x += α p̂, r = s is sound, so it is taken
 //!   and counted as an iteration before the method gives up.
@@ -83,7 +85,8 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> BiCgStab<S, A, M> {
         let mut now = system.start(b, x, &mut self.r, &mut self.a_scratch)?;
         space.copy(&self.r, &mut self.r_hat)?;
         space.copy(&self.r, &mut self.p)?;
-        let shadow_norm = now.residual_norm;
+        let mut shadow_norm = now.residual_norm;
+        let mut restarts_below = S::Real::from_f64(f64::INFINITY);
         let mut rho = S::Scalar::from_real(shadow_norm * shadow_norm);
         let mut broken = None;
         self.best.start();
@@ -120,8 +123,16 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> BiCgStab<S, A, M> {
             self.best.guard(space, x, now.residual_norm, norm)?;
             space.combine(&[alpha, omega], &self.hats, x)?;
             now.residual_norm = norm;
-            if vanishes::<S>(rho_new, shadow_norm, now.residual_norm) {
-                broken = Some(Status::Breakdown { what: "ρ = 0" });
+            if vanishes::<S>(rho_new, shadow_norm, norm) {
+                if norm > restarts_below {
+                    broken = Some(Status::Breakdown { what: "ρ = 0" });
+                    continue;
+                }
+                // r̂ = r;  p = r;  ρ = r̂ᴴr
+                space.copy(&self.r, &mut self.r_hat)?;
+                space.copy(&self.r, &mut self.p)?;
+                rho = S::Scalar::from_real(norm * norm);
+                (shadow_norm, restarts_below) = (norm, S::Real::from_f64(0.5) * norm);
                 continue;
             }
             // β = (ρ_new / ρ)(α / ω);  p = r + β (p − ω v)
