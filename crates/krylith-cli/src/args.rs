@@ -158,6 +158,12 @@ pub struct Solve {
     /// Predict costs for this machine: reference, many-core or device (both models), or a file that `krylith-bench calibrate` writes
     #[arg(long, value_name = "NAME|FILE", help_heading = DETAILS)]
     pub machine: Option<PathBuf>,
+    /// Choose for this many right-hand sides with the matrix: a dearer set-up then pays
+    #[arg(long, value_name = "N", default_value = "1", help_heading = DETAILS)]
+    pub expect_solves: NonZeroUsize,
+    /// Choose for values that change this often, between the solves of --expect-solves
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = DETAILS)]
+    pub expect_refactors: usize,
 
     /// Where to solve: cpu, opencl, opencl:N, cuda, cuda:N, as `krylith devices` lists them; auto takes a GPU if there is one
     #[arg(long, value_name = "D", default_value = "cpu", help_heading = DETAILS)]

@@ -208,6 +208,8 @@ fn solver(options: &Solve, threads: Option<NonZeroUsize>) -> Result<Solver, Fail
         .recover(options.recovery == Switch::On)
         .shift(options.shift)
         .profile(options.profile)
+        .expect_solves(options.expect_solves.get())
+        .expect_refactors(options.expect_refactors)
         .rtol(options.rtol)
         .atol(options.atol)
         .max_iterations(options.max_iterations);

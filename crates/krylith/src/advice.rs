@@ -35,8 +35,12 @@ impl Report {
 
     fn looser_tolerance(&self) -> String {
         format!(
-            "try --rtol {:.0e}: no x in f64 has a much smaller residual (backward error {:.1e})",
+            "try --rtol {:.0e}: {} (backward error {:.1e})",
             2.0 * self.relative_residual,
+            match self.certificate.null_vector {
+                Some(_) => "A is nearly singular, and nothing that was tried has a smaller residual",
+                None => "no x in f64 has a much smaller residual",
+            },
             self.backward_error.unwrap_or(f64::NAN)
         )
     }
@@ -54,7 +58,7 @@ impl Report {
         let by_pattern = facts.filter(|facts| facts.structural_rank < facts.rows);
         let check = match by_pattern {
             Some(facts) => format!(
-                "check the matrix: every matrix of this pattern is singular, of rank {} of {} at most",
+                "check the matrix: with these entries other than zero every matrix is singular, of rank {} of {} at most",
                 facts.structural_rank, facts.rows
             ),
             None => "check b: it has a part outside of the range of A".into(),

@@ -24,8 +24,9 @@ pub enum Outcome {
     /// The answer is at the limit of the arithmetic: its backward error is that of rounding, but the tolerance asks for more. Or A is nearly
     /// singular ([`Certificate::null_vector`]): an x within the tolerance would be so large that rounding its entries alone changes A x by more.
     AttainableAccuracy,
-    /// No x meets the tolerance, and x is the least squares: b has a part y outside of the range of A, with Aᵀy zero up to rounding
-    /// ([`Certificate::null_vector`]), and ‖b − y − A x‖₂ ≤ max(rtol ‖b − y‖₂, atol). Of least norm where the null space of A is known.
+    /// x is the least squares of a singular A, up to rounding of its entries: b has a part y outside of its range, larger than the tolerance, with Aᵀy zero up to rounding
+    /// ([`Certificate::null_vector`], whose level says whether any rounding is left), and ‖b − y − A x‖₂ ≤ max(rtol ‖b − y‖₂, atol) + 4 ε ‖b‖₂. Of least norm where the null
+    /// space of A is known as a whole.
     LeastSquares,
     /// A is singular and b is not in its range: a vector y with Aᵀy = 0, without any rounding, and yᵀb ≠ 0 ([`Certificate::null_vector`]) proves that no x meets the tolerance. x is the best that was found.
     Singular,

@@ -1,6 +1,7 @@
 //! `auto` goes on where its first choice does not get far, says why, and does so alike on any number of threads.
 
 use krylith::matrix::Permutation;
+use krylith::plan::{Failure, Remedy};
 use krylith::{Csr, Method, Outcome, PrecondSpec, Solver, TripletBuilder, gallery::Problem};
 
 /// The biharmonic operator on m x m points, clamped: symmetric positive definite with a condition of about m⁴, and 13 entries per row.
@@ -46,12 +47,20 @@ fn noise(n: usize) -> Vec<f64> {
     (0..n).map(number).collect()
 }
 
-/// A plate that is too large for an analysis before anything else, some of its points exchanged, so that it is no grid in the plane.
+/// A plate, some of its points exchanged, so that it is no grid in the plane.
 fn large_plate() -> Csr<f64> {
     let a = plate(260);
     let mut rows: Vec<u32> = (0..a.nrows() as u32).collect();
     (0..a.nrows() - 1).step_by(97).for_each(|i| rows.swap(i, i + 1));
     a.view().permute_symmetric(&Permutation::new(rows).unwrap()).unwrap()
+}
+
+/// The plan for another matrix, on which conjugate gradients are fast, with IC(2).
+fn begins_with_ic() -> Solver {
+    let fast = "poisson2d:260".parse::<Problem>().unwrap().generate().unwrap();
+    let mut plan = Solver::new().plan(&fast).unwrap();
+    plan.preconditioner = PrecondSpec::ic(2);
+    Solver::new().with_plan(&plan)
 }
 
 #[test]
@@ -69,14 +78,16 @@ fn a_complete_factor_comes_first_where_it_is_cheap() {
 fn a_slow_method_is_left_for_a_complete_factor() {
     let a = large_plate();
     let b = noise(a.nrows());
-    let report = Solver::new().solve(&a, &b).unwrap().report;
+    let report = begins_with_ic().solve(&a, &b).unwrap().report;
     assert_eq!(report.outcome, Outcome::Converged);
     assert_eq!((report.solver.as_str(), report.preconditioner.as_str()), ("cg", "cholesky"), "{report}");
     let step = report.recovery.last().unwrap();
     assert!(step.failed.starts_with("cg with ic(2): what is left is predicted to take longer"), "{step:?}");
-    // On a grid in the plane the complete factor comes first whatever the size.
-    let plan = Solver::new().plan(&plate(260)).unwrap();
-    assert_eq!(plan.preconditioner, PrecondSpec::cholesky(), "{plan}");
+    // Predicted for the matrix itself, the complete factor comes first, whatever the size.
+    for a in [&a, &plate(260)] {
+        let plan = Solver::new().plan(a).unwrap();
+        assert_eq!(plan.preconditioner, PrecondSpec::cholesky(), "{plan}");
+    }
     // A preconditioner asked for by name is not left.
     let a = plate(90);
     let b = rhs(a.nrows());
@@ -158,13 +169,14 @@ fn singular_systems_by_lsmr() {
 fn rungs_are_recorded_and_the_last_is_replayed() {
     let a = large_plate();
     let b = noise(a.nrows());
-    let report = Solver::new().solve(&a, &b).unwrap().report;
+    let report = begins_with_ic().solve(&a, &b).unwrap().report;
     assert!(report.rungs.len() > 1, "{:?}", report.rungs);
     let (last, before) = report.rungs.split_last().unwrap();
     assert!(last.left.is_none() && before.iter().all(|rung| rung.left.is_some()));
     assert_eq!(report.rungs.iter().map(|rung| rung.iterations).sum::<usize>(), report.iterations);
     assert_eq!((last.method, last.preconditioner), (Method::Cg, PrecondSpec::cholesky()));
-    assert!(report.rungs.iter().all(|rung| rung.seconds > 0.0 && rung.predicted_seconds.is_some()));
+    assert!(report.rungs.iter().all(|rung| rung.seconds > 0.0));
+    assert!(last.predicted_seconds.is_some());
     assert!(last.relative_residual <= 1e-8 && before[0].relative_residual > 1e-8);
     let again = Solver::new().with_plan(&report.replay()).solve(&a, &b).unwrap().report;
     again.require_converged().unwrap();
@@ -194,4 +206,128 @@ fn advice_follows_the_outcome() {
     let report = Solver::new().rtol(1e-300).solve(&a, &b).unwrap().report;
     assert_eq!(report.outcome, Outcome::AttainableAccuracy);
     assert!(report.advice()[0].starts_with("try --rtol "), "{:?}", report.advice());
+}
+
+/// Convection and diffusion on n × n points, a step of time implicit; rows of the boundary are those of the identity.
+fn time_step(n: usize) -> Csr<f64> {
+    let mut builder = TripletBuilder::new(n * n, n * n);
+    let h = 1.0 / (n - 1) as f64;
+    let (diffusion, [vx, vy]) = (0.02 / (h * h), [1.0 / (2.0 * h), 0.5 / (2.0 * h)]);
+    for (row, (y, x)) in (0..n).flat_map(|y| (0..n).map(move |x| (y, x))).enumerate() {
+        if x == 0 || y == 0 || x == n - 1 || y == n - 1 {
+            builder.push(row, row, 1.0);
+            continue;
+        }
+        let sides = [(row - 1, -vx), (row + 1, vx), (row - n, -vy), (row + n, vy)];
+        builder.extend(sides.map(|(column, v)| (row, column, v - diffusion)));
+        builder.push(row, row, 4.0 * diffusion + 50.0);
+    }
+    builder.build().unwrap()
+}
+
+/// With zero initial values and data on the boundary, r is zero after the first iteration wherever the shadow residual is not. BiCGStab begins again.
+#[test]
+fn data_on_the_boundary_do_not_break_bicgstab() {
+    let n = 101;
+    let a = time_step(n);
+    let b: Vec<f64> = (0..n * n).map(|i| if i < n { 1.0 + (i as f64 * 0.1).sin() } else { 0.0 }).collect();
+    for solver in [Solver::new(), Solver::new().preconditioner(PrecondSpec::ilu(0))] {
+        let report = solver.solve(&a, &b).unwrap().report;
+        report.require_converged().unwrap();
+        assert_eq!((report.solver.as_str(), report.rungs.len()), ("bicgstab", 1), "{report}");
+        assert!(report.iterations < 30, "{report}");
+    }
+}
+
+/// A breakdown, or divergence, is followed by another method with the factor that is there, before a complete factor.
+#[test]
+fn gmres_with_the_same_factor_comes_before_complete_factors() {
+    let plan = Solver::new().plan(&time_step(60)).unwrap();
+    assert_eq!((plan.method, plan.preconditioner.is_complete()), (Method::BiCgStab, false), "{plan}");
+    for failure in [Failure::Breakdown, Failure::Diverged] {
+        let next = plan.fallbacks.iter().find(|fallback| fallback.after.contains(&failure)).unwrap();
+        assert_eq!(next.then, Remedy::on_first(Method::Gmres(30)));
+    }
+}
+
+/// The right-hand sides b₀, b₁, … of an indefinite matrix, each of which CG fails for.
+fn hard_right_hand_sides(n: usize, count: usize) -> Vec<Vec<f64>> {
+    (0..count)
+        .map(|k| (0..n).map(|i| ((i * (7919 + 2 * k) % 1009) as f64 - 504.0) / 504.0).collect())
+        .collect()
+}
+
+/// Where the planned method has failed for two right-hand sides, later solves begin with the rung that won, on the factor it had; one is not enough.
+#[test]
+fn later_solves_begin_with_the_rung_that_won() {
+    let a = helmholtz(60, 0.3);
+    let n = a.nrows();
+    let bs = hard_right_hand_sides(n, 4);
+    let mut prepared = Solver::new().prepare(&a).unwrap();
+    let solve = |prepared: &krylith::solver::Prepared<Csr<f64>>, b: &[f64]| {
+        let report = prepared.solve(&a, b, &mut vec![0.0; n]).unwrap();
+        report.require_converged().unwrap();
+        report
+    };
+    let begins = |report: &krylith::Report| {
+        report.recovery.iter().any(|step| step.action.starts_with("the solve begins with"))
+    };
+    let first = solve(&prepared, &bs[0]);
+    assert!(first.rungs.len() > 1 && !begins(&first), "{first}");
+    // The right-hand side that was hard begins where it ended.
+    let again = solve(&prepared, &bs[0]);
+    assert!(again.rungs.len() == 1 && begins(&again), "{again}");
+    assert_eq!((&again.solver, &again.preconditioner), (&first.solver, &first.preconditioner));
+    // Another one is tried as planned, and takes the factor that is there.
+    let second = solve(&prepared, &bs[1]);
+    assert!(second.rungs.len() > 1 && !begins(&second), "{second}");
+    for b in &bs[2..] {
+        let report = solve(&prepared, b);
+        assert!(report.rungs.len() == 1 && begins(&report), "{report}");
+        assert_eq!(report.preconditioner, first.preconditioner);
+    }
+    // Other values: nothing is known of them.
+    prepared.refactor(&a).unwrap();
+    let report = solve(&prepared, &bs[3]);
+    assert!(report.rungs.len() > 1 && !begins(&report), "{report}");
+}
+
+/// Columns of one call begin alike, whichever thread solves them.
+#[test]
+fn what_columns_find_out_does_not_depend_on_threads() {
+    let a = helmholtz(40, 0.3);
+    let n = a.nrows();
+    let b = hard_right_hand_sides(n, 6).concat();
+    let run = |threads: usize| {
+        let prepared = Solver::new().threads(threads).prepare(&a).unwrap();
+        let mut all = Vec::new();
+        for _ in 0..2 {
+            let mut x = vec![0.0; b.len()];
+            let reports = prepared.solve_many(&a, &b, &mut x).unwrap();
+            all.push((x, reports.iter().map(|report| report.rungs.len()).collect::<Vec<_>>()));
+        }
+        all
+    };
+    let one = run(1);
+    assert!(one[0].1.iter().all(|&rungs| rungs > 1), "{:?}", one[0].1);
+    assert!(one[1].1.iter().all(|&rungs| rungs == 1), "{:?}", one[1].1);
+    for threads in [2, 3] {
+        assert!(run(threads) == one, "{threads} threads");
+    }
+}
+
+/// Both sides of the comparison are predicted, for all the solves that are expected.
+#[test]
+fn expected_solves_decide_between_factors() {
+    let plan = |solver: Solver, name: &str| {
+        let a = name.parse::<Problem>().unwrap().generate().unwrap();
+        solver.plan(&a).unwrap().preconditioner
+    };
+    assert!(!plan(Solver::new(), "poisson2d:200").is_complete());
+    assert!(plan(Solver::new().expect_solves(100), "poisson2d:200").is_complete());
+    // As many factors as solves: as for one solve.
+    assert!(!plan(Solver::new().expect_solves(100).expect_refactors(99), "poisson2d:200").is_complete());
+    assert!(!plan(Solver::new().expect_solves(100), "poisson3d:60").is_complete());
+    let a = time_step(101);
+    assert!(!Solver::new().plan(&a).unwrap().preconditioner.is_complete());
 }

@@ -7,6 +7,9 @@
 //!
 //! * Is Aᵀy zero up to the rounding of `f64`, as it is for a null vector that was rounded to `f64`? ‖D⁻¹ŝ‖₂ ≤ ‖D⁻¹γ s‖₂, D the largest entries of the columns, so
 //!   that their scales do not matter.
+//!
+//! A and y are multiplied by powers of two that bring their largest entries to 1 or nearly so. A product whose rounding error is then no `f64` is off by less than 2⁻¹⁰⁷⁴;
+//! [`UNDERFLOW`] per product is added to the bound of a sum, and the sum is taken to be as large as it may be.
 //! * Is Aᵀy zero? Where |ŝ| ≤ γ² s, the products of a column are summed once more without any rounding, as expansions (Shewchuk 1997, doi:10.1007/PL00009321).
 #![allow(unsafe_code)]
 
@@ -45,40 +48,69 @@ impl Column {
         self.sum + self.errors
     }
 
+    /// The largest |aⱼᵀy| that underflow may have hidden.
+    fn most(&self) -> f64 {
+        self.value().abs() + self.terms * UNDERFLOW
+    }
+
     /// γ
     fn gamma(&self) -> f64 {
         1.01 * (self.terms + 4.0) * ROUNDOFF
     }
 }
 
-/// Aᵀ(y + low) by columns; `low` is empty where it is zero. Entry after entry on one thread: only for solves that failed, and for null spaces.
-fn columns(a: CsrRef<'_, f64>, y: &[f64], low: &[f64]) -> Vec<Column> {
+/// More than a product loses to underflow.
+const UNDERFLOW: f64 = f64::from_bits(4);
+
+/// Columns whose largest entry is less than this part of the largest of A may lose digits to underflow.
+const LEAST_COLUMN: f64 = f64::from_bits((1023 - 500) << 52);
+
+/// The power of two that brings the largest of these numbers to 1 ≤ |v| < 2, as nearly as a power of two in range does.
+fn unit_scale(values: &[f64]) -> f64 {
+    let largest = values.iter().fold(0.0, |largest, v| larger(largest, v.abs()));
+    let exponent = (largest.to_bits() >> 52) as i32 - 1023;
+    if largest > 0.0 && largest.is_finite() { 2f64.powi((-exponent).clamp(-1022, 1022)) } else { 1.0 }
+}
+
+/// y and low multiplied by the scale of y, and the scale.
+fn scaled(y: &[f64], low: &[f64]) -> (Vec<f64>, Vec<f64>, f64) {
+    let scale = unit_scale(y);
+    let times = |v: &[f64]| v.iter().map(|v| scale * v).collect();
+    (times(y), times(low), scale)
+}
+
+/// (s A)ᵀ(y + low) by columns, s = `scale`; `low` is empty where it is zero. Entry after entry on one thread: only for solves that failed, and for null spaces.
+fn columns(a: CsrRef<'_, f64>, scale: f64, y: &[f64], low: &[f64]) -> Vec<Column> {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "fma")]
-        fn with_fma(a: CsrRef<'_, f64>, y: &[f64], low: &[f64]) -> Vec<Column> {
-            columns_compensated(a, y, low)
+        fn with_fma(a: CsrRef<'_, f64>, scale: f64, y: &[f64], low: &[f64]) -> Vec<Column> {
+            columns_compensated(a, scale, y, low)
         }
         if is_x86_feature_detected!("fma") {
             // SAFETY: the processor has what the function was compiled for.
-            return unsafe { with_fma(a, y, low) };
+            return unsafe { with_fma(a, scale, y, low) };
         }
     }
-    columns_compensated(a, y, low)
+    columns_compensated(a, scale, y, low)
 }
 
 #[inline(always)]
-fn columns_compensated(a: CsrRef<'_, f64>, y: &[f64], low: &[f64]) -> Vec<Column> {
+fn columns_compensated(a: CsrRef<'_, f64>, scale: f64, y: &[f64], low: &[f64]) -> Vec<Column> {
     let mut columns = vec![Column::default(); a.ncols()];
     for (i, &y) in y.iter().enumerate() {
         let (indices, values) = a.row(i);
         let low = low.get(i).copied().filter(|&low| low != 0.0);
         for (&j, &v) in indices.iter().zip(values) {
-            let column = &mut columns[j as usize];
-            column.add(v, y);
-            low.iter().for_each(|&low| column.add(v, low));
-            column.square += v * v;
-            column.largest = larger(column.largest, v.abs());
+            let (column, scaled) = (&mut columns[j as usize], scale * v);
+            if v != 0.0 && y != 0.0 {
+                column.add(scaled, y);
+            }
+            if v != 0.0 {
+                low.iter().for_each(|&low| column.add(scaled, low));
+            }
+            column.square += scaled * scaled;
+            column.largest = larger(column.largest, scaled.abs());
         }
     }
     columns
@@ -86,7 +118,7 @@ fn columns_compensated(a: CsrRef<'_, f64>, y: &[f64], low: &[f64]) -> Vec<Column
 
 /// Writes Aᵀ(y + low), each entry rounded once.
 pub(crate) fn transposed_product(a: CsrRef<'_, f64>, y: &[f64], low: &[f64], product: &mut [f64]) {
-    let columns = columns(a, y, low);
+    let columns = columns(a, 1.0, y, low);
     product.iter_mut().zip(&columns).for_each(|(product, column)| *product = column.value());
 }
 
@@ -103,35 +135,33 @@ pub(crate) fn dot(x: &[f64], y: &[f64], low: &[f64]) -> (f64, f64) {
 
 /// The sizes of Aᵀ(y + low); zero where it has no terms.
 pub(super) fn normal_residual(a: CsrRef<'_, f64>, y: &[f64], low: &[f64]) -> NormalResidual<f64> {
-    let columns = columns(a, y, low);
-    let largest = columns.iter().fold(0.0, |largest, column| larger(largest, column.size));
-    if largest == 0.0 {
+    let (y, low, y_scale) = scaled(y, low);
+    let scale = unit_scale(a.values());
+    let columns = columns(a, scale, &y, &low);
+    let terms = || columns.iter().filter(|column| column.terms > 0.0);
+    if terms().next().is_none() {
         return NormalResidual { is_zero: true, ..NormalResidual::default() };
     }
-    let norm = |of: &dyn Fn(&Column) -> f64| {
-        columns.iter().map(|column| (of(column) / largest).powi(2)).sum::<f64>().sqrt()
-    };
+    let norm = |of: &dyn Fn(&Column) -> f64| terms().map(|column| of(column).powi(2)).sum::<f64>().sqrt();
     // A square that is out of range says nothing.
     let cosine = |c: &Column| match (f64::MIN_POSITIVE..=f64::MAX).contains(&c.square) {
-        true => (c.value().abs() + c.gamma() * c.size) / c.square.sqrt(),
+        true => (c.most() + c.gamma() * c.size) / c.square.sqrt(),
         false => f64::INFINITY,
     };
-    let terms = || columns.iter().filter(|column| column.size > 0.0);
-    let sums = norm(&|c| c.value());
-    // Columns divided by their largest entries, so that none of them hides another.
-    let scaled = |of: &dyn Fn(&Column) -> f64| {
-        terms().map(|column| (of(column) / column.largest).powi(2)).sum::<f64>().sqrt()
-    };
+    // Columns divided by their largest entries, so that none of them hides another; one that has lost digits to underflow says nothing.
+    let relative = |c: &Column| if c.largest < LEAST_COLUMN { f64::INFINITY } else { c.most() / c.largest };
+    let rounding = |c: &Column| if c.largest < LEAST_COLUMN { 0.0 } else { c.gamma() * c.size / c.largest };
+    let is_nearly_zero = |c: &Column| c.value().abs() <= c.gamma() * c.gamma() * c.size + c.terms * UNDERFLOW;
     NormalResidual {
-        ratio: sums / norm(&|c| c.size),
-        in_roundings: scaled(&|c| c.value()) / scaled(&|c| c.gamma() * c.size),
-        is_zero: terms().all(|c| c.value().abs() <= c.gamma() * c.gamma() * c.size) && is_zero(a, y, low),
-        cosines: terms().fold(0.0, |sum, column| sum + cosine(column) * cosine(column)).sqrt(),
+        ratio: norm(&|c| c.most()) / norm(&|c| c.size),
+        in_roundings: norm(&relative) / norm(&rounding),
+        is_zero: terms().all(is_nearly_zero) && is_zero(a, scale, &y, &low),
+        cosines: norm(&cosine) / y_scale,
     }
 }
 
-/// Whether Aᵀ(y + low) = 0 exactly. `false` also where a product is so small that its rounding error is no `f64`.
-fn is_zero(a: CsrRef<'_, f64>, y: &[f64], low: &[f64]) -> bool {
+/// Whether (s A)ᵀ(y + low) = 0 exactly. `false` also where a product is so small that its rounding error is no `f64`.
+fn is_zero(a: CsrRef<'_, f64>, scale: f64, y: &[f64], low: &[f64]) -> bool {
     /// The rounding errors of larger products are numbers.
     const LEAST: f64 = f64::from_bits((1023 - 960) << 52);
     let columns = a.transpose();
@@ -141,7 +171,7 @@ fn is_zero(a: CsrRef<'_, f64>, y: &[f64], low: &[f64]) -> bool {
         let terms = rows.iter().zip(values).flat_map(|(&i, &v)| [(v, y[i as usize]), (v, low(i as usize))]);
         let mut sum = Expansion::default();
         for (v, y) in terms.filter(|&(v, y)| v != 0.0 && y != 0.0) {
-            let (product, error) = two_product(v, y);
+            let (product, error) = two_product(scale * v, y);
             if product.abs() < LEAST || !product.is_finite() {
                 return false;
             }
@@ -239,6 +269,22 @@ mod tests {
         let a = Csr::from_entries(2, 2, [(0, 0, 1.0), (1, 1, 1e-40)]).unwrap();
         let found = normal_residual(a.view(), &[0.0, 1.0], &[]);
         assert!(found.in_roundings > 1e14 && !found.is_zero);
+    }
+
+    /// The columns (2, 1) and (1, 3) are independent, whatever the power of two in front of A and y.
+    #[test]
+    fn underflow_is_no_zero() {
+        for (of_a, of_y) in [(-900, -190), (-900, -1000), (900, 600), (-1020, 0), (0, -1070)] {
+            let v = 2f64.powi(of_a);
+            let entries = [(0, 0, 2.0 * v), (0, 1, v), (1, 0, v), (1, 1, 3.0 * v)];
+            let a = Csr::from_entries(2, 2, entries).unwrap();
+            let found = normal_residual(a.view(), &[2f64.powi(of_y), 0.0], &[]);
+            assert!(found.in_roundings > 1e14 && !found.is_zero && found.ratio == 1.0, "{found:?}");
+        }
+        // Of two entries 2⁻¹¹⁰⁰ apart the smaller may be lost, and is then no reason to take the column for zero.
+        let a = Csr::from_entries(2, 2, [(0, 0, 2f64.powi(500)), (1, 1, 2f64.powi(-600))]).unwrap();
+        let found = normal_residual(a.view(), &[0.0, 1.0], &[]);
+        assert!(found.in_roundings > 1.0 && !found.is_zero, "{found:?}");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! Threads shorten products and vectors by as much as the memory allows. Sweeps also wait at the end of every wavefront, so what they cost has a part that
 //! does not depend on the size of wavefronts; on many threads and on devices it is the larger one, and approximate inverses are worth their iterations.
 
+use super::mesh::GridFacts;
 use crate::choice::{Method, Precision};
 use crate::error::SolveError;
 use crate::matrix::Csr;
@@ -161,6 +162,29 @@ pub const REFERENCE: Machine = Machine {
     inverse: 80.0,
     grow: 20.0,
 };
+
+/// What a preconditioner is prepared for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    /// Right-hand sides.
+    pub solves: usize,
+    /// Changes of the matrix's values.
+    pub refactors: usize,
+}
+
+impl Default for Expected {
+    /// One solve.
+    fn default() -> Self {
+        Expected { solves: 1, refactors: 0 }
+    }
+}
+
+impl Expected {
+    /// What an analysis, a factor and a solve cost in all, each being repeated as often as is expected.
+    pub fn cost(&self, analysis: f64, factor: f64, solve: f64) -> f64 {
+        analysis + (1 + self.refactors) as f64 * factor + self.solves.max(1) as f64 * solve
+    }
+}
 
 /// How a factor is applied.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -327,9 +351,16 @@ impl Machine {
         rates.copy * entries as f64 + (rates.set_up * search + eliminate) * filled
     }
 
-    /// A complete factor, its analysis included, and a few solves with it.
+    /// A complete factor, its analysis included, and a solve with it.
     pub fn direct(&self, a: &Csr<f64>, kind: DirectKind, cost: &Cost) -> f64 {
-        self.direct_analysis(a, kind) + self.flop * cost.flops + self.factor * cost.entries as f64
+        self.direct_for(a, kind, cost, Expected::default())
+    }
+
+    /// The same for as many factors and solves as are expected. The numbers of a complete factor are in dense fronts; a solve reads each of them twice.
+    pub fn direct_for(&self, a: &Csr<f64>, kind: DirectKind, cost: &Cost, expected: Expected) -> f64 {
+        let factor = self.flop * cost.flops + self.factor * cost.entries as f64;
+        let solve = 2.0 * self.slices.product * cost.entries as f64 + self.rows.product * a.nnz() as f64;
+        expected.cost(self.direct_analysis(a, kind), factor, solve)
     }
 
     /// The analysis of a complete factor.
@@ -339,15 +370,40 @@ impl Machine {
     }
 
     /// Less than a complete factor costs, known without an analysis: that of a grid in two dimensions, ordered by nested dissection
-    /// (George 1973, doi:10.1137/0710032), has the least fill of what large matrices usually come from.
-    pub fn direct_at_least(&self, a: &Csr<f64>, kind: DirectKind) -> f64 {
-        let n = a.nrows() as f64;
-        let (entries, flops) = (4.0 * n * n.max(2.0).log2(), 10.0 * n * n.sqrt());
-        match a.nrows() {
-            // Small ones may be trees, or nearly diagonal.
-            0..100_000 => self.direct_analysis(a, kind),
-            _ => self.direct_analysis(a, kind) + self.flop * flops + self.factor * entries,
+    /// (George 1973, doi:10.1137/0710032), has the least fill of what large matrices usually come from. A `grid` that was found has at least that fill
+    /// whatever its size.
+    pub fn direct_at_least(
+        &self,
+        a: &Csr<f64>,
+        kind: DirectKind,
+        grid: Option<&GridFacts>,
+        expected: Expected,
+    ) -> f64 {
+        // Small ones may be trees, or nearly diagonal.
+        let is_known = grid.is_some() || a.nrows() >= 100_000;
+        match is_known {
+            true => self.direct_for(a, kind, &least_fill(a.nrows(), kind, grid), expected),
+            false => self.direct_analysis(a, kind),
         }
+    }
+}
+
+/// Numbers and operations of a complete factor with less fill than that of the grid, or of one in the plane with as many points.
+fn least_fill(rows: usize, kind: DirectKind, grid: Option<&GridFacts>) -> Cost {
+    let unknowns = grid.map_or(1, |grid| grid.unknowns) as f64;
+    let points = rows as f64 / unknowns;
+    // Two triangles or one.
+    let triangles = if kind == DirectKind::Lu { 2.0 } else { 1.0 };
+    let plane = 1.5 * points * points.max(2.0).log2() * unknowns * unknowns;
+    // What separates the halves of a grid is a triangle without zeros in the end.
+    let separator = 0.7 * unknowns * grid.map_or(0, GridFacts::section) as f64;
+    let flops = f64::max(5.0 * points * points.sqrt() * unknowns.powi(3), separator.powi(3) / 3.0);
+    Cost {
+        entries: (triangles * f64::max(plane, separator * separator / 2.0)) as u64,
+        flops: triangles * flops,
+        stack: 0,
+        products: 0,
+        indices: 0,
     }
 }
 
@@ -365,6 +421,7 @@ pub fn operations(method: Method) -> (f64, f64) {
 mod tests {
     use super::*;
     use crate::gallery::Problem;
+    use crate::plan::Mesh;
     use crate::precond::direct::Direct;
 
     /// CG with a factor in slices.
@@ -383,15 +440,35 @@ mod tests {
 
     #[test]
     fn a_lower_bound_is_one() {
-        for name in ["poisson2d:350", "poisson3d:20", "fem2d:60", "circuit:60"] {
+        let names = [
+            "poisson2d:20",
+            "poisson2d:100",
+            "poisson2d:350",
+            "poisson3d:8",
+            "poisson3d:20",
+            "hpcg:12",
+            "elasticity2d:30",
+            "elasticity3d:6",
+            "convection3d:10",
+            "fem2d:60",
+            "circuit:60",
+        ];
+        for name in names {
             let a = name.parse::<Problem>().unwrap().generate().unwrap();
-            let kind = DirectKind::Lu;
-            let symbolic = Direct { kind, max_bytes: None }.symbolic(&a).unwrap();
-            assert!(
-                REFERENCE.direct_at_least(&a, kind) <= REFERENCE.direct(&a, kind, symbolic.cost()),
-                "{name}: {:?}",
-                symbolic.cost()
-            );
+            let grid = Mesh::find(&a, false).0.grid;
+            for kind in [DirectKind::Cholesky, DirectKind::Lu] {
+                let symbolic = Direct { kind, max_bytes: None }.symbolic(&a).unwrap();
+                let cost = symbolic.cost();
+                for solves in [1, 100] {
+                    let expected = Expected { solves, refactors: solves / 10 };
+                    let least = REFERENCE.direct_at_least(&a, kind, grid.as_ref(), expected);
+                    let known = least_fill(a.nrows(), kind, grid.as_ref());
+                    assert!(
+                        least <= REFERENCE.direct_for(&a, kind, cost, expected),
+                        "{name}: {cost:?} {known:?}"
+                    );
+                }
+            }
         }
     }
 

@@ -133,6 +133,12 @@ impl Mesh {
 }
 
 impl GridFacts {
+    /// Points of the smallest section: those that separate its halves.
+    pub(crate) fn section(&self) -> usize {
+        let [a, b, c] = self.extents;
+        (a * b).min(b * c).min(a * c)
+    }
+
     fn of(found: &Structure) -> Self {
         let fill = |level| found.stencil.with_fill(level).map(|stencil| stencil.len());
         GridFacts {

@@ -14,7 +14,7 @@ mod mesh;
 mod presets;
 mod proposal;
 
-pub use cost::{Applied, Machine, REFERENCE, Rates, StorageKind, Work, operations};
+pub use cost::{Applied, Expected, Machine, REFERENCE, Rates, StorageKind, Work, operations};
 pub use facts::Facts;
 pub(crate) use facts::{TINY, has_constant_null_vectors};
 pub use fallback::{Failure, Fallback, Remedy};

@@ -8,7 +8,7 @@
 //! sides, 10⁻⁷, on `poisson2d`, `poisson3d`, `hpcg`, `jump3d`, `fem2d`, `ecology`, `parabolic`, `apache`, `thermal`, `circuit`, `elasticity2d` and
 //! `convection3d`. They rank proposals for one matrix; that iterations are predicted right is not expected.
 
-use super::cost::{Applied, Machine, StorageKind, Work};
+use super::cost::{Applied, Expected, Machine, StorageKind, Work};
 use super::facts::Facts;
 use super::mesh::Mesh;
 use super::{Reason, ReasonCode};
@@ -53,12 +53,18 @@ impl Proposal {
         self.set_up + self.iterations * self.iteration
     }
 
+    /// The same for as many set-ups and solves as are expected.
+    pub fn cost_for(&self, expected: Expected) -> f64 {
+        expected.cost(0.0, self.set_up, self.iterations * self.iteration)
+    }
+
     /// All proposals for a matrix with these facts and a method, the cheapest first; none if nothing is known about its mesh.
     pub(crate) fn all(
         machine: &Machine,
         facts: &Facts,
         method: Method,
         (precisions, layout): (&[Precision], Layout),
+        expected: Expected,
     ) -> Vec<Self> {
         if facts.mesh.is_none() || facts.entries < WORTH_PREDICTING {
             return Vec::new();
@@ -78,7 +84,7 @@ impl Proposal {
                 Self::priced(machine, (facts, layout), method, likely, precision)
             })
             .collect();
-        all.sort_by(|a, b| a.cost().total_cmp(&b.cost()));
+        all.sort_by(|a, b| a.cost_for(expected).total_cmp(&b.cost_for(expected)));
         all
     }
 
@@ -290,7 +296,7 @@ mod tests {
         let a = name.parse::<Problem>().unwrap().generate().unwrap();
         let facts = Facts { mesh: Some(Mesh::find(&a, true).0), ..Facts::of_matrix(&a) };
         let precisions = [Precision::F64, Precision::Mixed];
-        let all = Proposal::all(&REFERENCE, &facts, method, (&precisions, Layout::Auto));
+        let all = Proposal::all(&REFERENCE, &facts, method, (&precisions, Layout::Auto), Expected::default());
         assert!(all.is_sorted_by(|a, b| a.cost() <= b.cost()));
         format!("{} {:?}", all[0].preconditioner, all[0].precision)
     }
@@ -317,9 +323,21 @@ mod tests {
             let (mut mesh, grid) = Mesh::find(&a, true);
             mesh.count_wavefronts(&a, grid.as_ref().ok());
             let facts = Facts { mesh: Some(mesh), ..Facts::of_matrix(&a) };
-            let all = Proposal::all(&DEVICE, &facts, method, (&[Precision::F64], Layout::Auto));
+            let all = Proposal::all(
+                &DEVICE,
+                &facts,
+                method,
+                (&[Precision::F64], Layout::Auto),
+                Expected::default(),
+            );
             assert!(all[0].preconditioner.to_string().contains("fsai"), "{name}: {}", all[0]);
-            let all = Proposal::all(&REFERENCE, &facts, method, (&[Precision::F64], Layout::Auto));
+            let all = Proposal::all(
+                &REFERENCE,
+                &facts,
+                method,
+                (&[Precision::F64], Layout::Auto),
+                Expected::default(),
+            );
             assert!(!all[0].preconditioner.to_string().contains("fsai"), "{name}: {}", all[0]);
         }
     }

@@ -11,10 +11,10 @@
 //! b and x are held multiplied by a power of two where b is out of range (`magnitude`); norms here are those of the scaled b.
 //! Reference: van der Vorst & Ye 2000, doi:10.1137/S1064827599353865.
 
+use super::iterate::multiply;
 use super::options::Solver;
 use super::patience::Watcher;
 use super::range::{Finding, Witness};
-use super::stages::multiply;
 use super::workspace::Vectors;
 use crate::engine::SolverSpace;
 use crate::error::{BackendError, SolveError};
@@ -179,22 +179,23 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         self.space.total(&layout) == self.space.len(&layout)
     }
 
-    /// Asks for this residual norm in the place of the tolerance, while b is not the caller's.
-    pub(super) fn aim_at(&mut self, norm: f64) {
-        self.tolerance = Residual { rtol: 0.0, atol: norm * self.scale };
+    /// Takes another right-hand side, in the scale of the caller's, and this residual norm in the place of the tolerance, if one is given.
+    pub(super) fn iterate_for(&mut self, b: &S::Vector, aim: Option<f64>) -> Result<(), BackendError> {
+        self.space.copy(b, &mut self.v.b)?;
+        self.rhs_norm = self.space.norm(b)?;
+        self.largest_rhs = self.space.extremes(b)?.largest;
+        self.tolerance = aim.map_or(self.tolerance, |atol| Residual { rtol: 0.0, atol });
+        Ok(())
     }
 
-    /// Judges by the caller's b and tolerance from here on, and measures x by them; whether they are met.
+    /// Judges by the caller's b, multiplied by the scale, and tolerance from here on, and measures x by them; whether they are met.
     pub(super) fn judge_by(
         &mut self,
         given: &S::Vector,
         options: &Solver,
         x: &S::Vector,
     ) -> Result<bool, BackendError> {
-        self.space.copy(given, &mut self.v.b)?;
-        multiply(self.space, &mut self.v.b, self.scale)?;
-        self.rhs_norm = self.space.norm(&self.v.b)?;
-        self.largest_rhs = self.space.extremes(&self.v.b)?.largest;
+        self.iterate_for(given, None)?;
         self.tolerance = Residual { rtol: options.rtol, atol: options.atol * self.scale };
         let meets = self.measure(x)?;
         if !meets {
@@ -388,6 +389,12 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
     /// No larger than max(rtol ‖b‖, atol), whatever the rounding of ‖b‖.
     pub(super) fn certain_tolerance(&self) -> f64 {
         let relative = self.tolerance.rtol * self.rhs_norm * (1.0 - 2.0 * norm_roundoff(self.unknowns));
+        f64::max(relative, self.tolerance.atol)
+    }
+
+    /// No less than max(rtol ‖b‖, atol), whatever the rounding of ‖b‖.
+    pub(super) fn largest_tolerance(&self) -> f64 {
+        let relative = self.tolerance.rtol * self.rhs_norm * (1.0 + 4.0 * norm_roundoff(self.unknowns));
         f64::max(relative, self.tolerance.atol)
     }
 

@@ -7,7 +7,7 @@
 //! Cost: a factor, and a few solves for each null vector; up to [`MOST`] of them, and x stays what it is where there are more.
 
 use super::certify::Certifier;
-use super::null_space::{orthonormal, project};
+use super::null_space::{is_null_vector, orthonormal, project};
 use super::range::Finding;
 use crate::engine::SolverSpace;
 use crate::error::BackendError;
@@ -23,6 +23,8 @@ const MOST: usize = 32;
 const STEPS: usize = 4;
 /// Corrections of x at most.
 const CORRECTIONS: usize = 3;
+/// ‖A z‖ of a null vector that was computed, as a multiple of the rounding of that product.
+const ROUNDINGS: f64 = 8.0;
 /// What is left of a vector that depends on others, relative to it.
 const DEPENDENT: f64 = 1e-6;
 
@@ -49,11 +51,15 @@ impl<S: SolverSpace, A: LinearOperator<S>> Certifier<'_, S, A> {
         let (mut basis, mut is_whole) = (Vec::<S::Vector>::new(), false);
         for start in starts {
             let mut z = start.to_vec();
-            for _ in 0..STEPS {
-                matrix.apply(space.host(), &z, &mut product, &mut ())?;
-                m.apply(space.host(), &product, &mut solved, &mut scratch)?;
-                z.iter_mut().zip(&solved).for_each(|(z, s)| *z -= s);
-            }
+            let mut refine = |z: &mut Vec<f64>, steps: usize| -> Result<(), BackendError> {
+                for _ in 0..steps {
+                    matrix.apply(space.host(), z, &mut product, &mut ())?;
+                    m.apply(space.host(), &product, &mut solved, &mut scratch)?;
+                    z.iter_mut().zip(&solved).for_each(|(z, s)| *z -= s);
+                }
+                Ok(())
+            };
+            refine(&mut z, STEPS)?;
             let mut next = space.zeros(&space.layout(x))?;
             space.upload(&z, &mut next)?;
             let before = start.iter().map(|v| v * v).sum::<f64>().sqrt();
@@ -64,7 +70,20 @@ impl<S: SolverSpace, A: LinearOperator<S>> Certifier<'_, S, A> {
             if is_whole || left.is_nan() {
                 break;
             }
-            basis.extend(orthonormal(space, [&next])?);
+            // Division by what is left enlarges rounding errors.
+            let Some(unit) = orthonormal(space, [&next])?.pop() else { continue };
+            space.download(&unit, &mut z)?;
+            refine(&mut z, 1)?;
+            space.upload(&z, &mut next)?;
+            project(space, &basis, &mut next)?;
+            let unit = orthonormal(space, [&next])?;
+            // What A is only close to annihilating belongs to x.
+            for q in &unit {
+                if !is_null_vector(space, self.a(), q, ROUNDINGS)? {
+                    return Ok(());
+                }
+            }
+            basis.extend(unit);
         }
         if !is_whole {
             return Ok(());
@@ -73,7 +92,8 @@ impl<S: SolverSpace, A: LinearOperator<S>> Certifier<'_, S, A> {
         let (mut before, mut rest) = (space.zeros(&layout)?, space.zeros(&layout)?);
         space.copy(x, &mut before)?;
         // Where x was large, its rounding is what the shortest x is wrong by: it is corrected by what is left of the residual besides y.
-        let Some(y) = self.copy_of_witness()? else { return Ok(()) };
+        let Some((y, low)) = self.take_witness() else { return Ok(()) };
+        self.consider(&y, low.as_ref())?;
         for _ in 0..CORRECTIONS {
             project(space, &basis, x)?;
             self.round_as_returned(x)?;
@@ -91,7 +111,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Certifier<'_, S, A> {
         }
         space.copy(&before, x)?;
         self.measure_precisely(x)?;
-        self.consider(&y, None)?;
+        self.consider(&y, low.as_ref())?;
         Ok(())
     }
 }

@@ -11,11 +11,10 @@
 //! [`Solver`] has the choices; [`Solver::prepare`] keeps analysis, factor and workspace for many right-hand sides or for
 //! matrices whose values change.
 //!
-//! `auto` follows this rule. A matrix with symmetric values (up to rounding), a symmetric pattern and a positive diagonal gets CG; with a complete
-//! Cholesky factor if most of its rows are not diagonally dominant, it has 20,000 to 600,000 entries, and the factor is predicted to cost no more than 100
-//! iterations. A matrix that is not definite gets GMRES(50) with a complete LDLᵀ or LU where it has zero or tiny diagonal entries and
-//! that is predicted to cost no more than 1000 iterations, or where it has up to 250,000 entries, most rows are not dominant, and that costs no more than 60.
-//! Every other matrix gets BiCGStab. The preconditioner of CG and BiCGStab is IC(0) or ILU(0) for matrices
+//! `auto` follows this rule. A matrix with symmetric values (up to rounding), a symmetric pattern and a positive diagonal gets CG; any other
+//! matrix BiCGStab. A complete factor comes first, Cholesky's with CG, LDLᵀ or LU with GMRES(50), where it is predicted to cost less than the incomplete one for the
+//! solves that are expected ([`Solver::expect_solves`]). Iterations of an incomplete factor are predicted from the mesh; where most rows are not diagonally dominant they are taken to be 100 at least
+//! (60 if A is not definite), and 1000 where the diagonal has zero or tiny entries. The preconditioner of CG and BiCGStab is IC(0) or ILU(0) for matrices
 //! of fewer than 20,000 entries; for others that which is predicted to cost the least, of modified and plain factors with levels
 //! of fill, in `f64` and in `f32` ([`plan::Proposal`](crate::plan::Proposal)).
 //!
@@ -23,11 +22,12 @@
 //! preconditioner; CG is then chosen only if that matrix has an IC(0) as well, and no complete factor comes first. Fallbacks are made from A.
 //!
 //! A method that `auto` chose is left when it fails, or when the rest of it is predicted to cost twice as much as what follows: from CG to
-//! a complete Cholesky factor, or to MINRES if A is indefinite; then to GMRES(50) with a complete LDLᵀ and LU; then to an incomplete LU by threshold with
+//! a complete Cholesky factor, or to MINRES if A is indefinite; from a BiCGStab that breaks down to GMRES(30) with its factor; then to GMRES(50) with a complete LDLᵀ and LU; then to an incomplete LU by threshold with
 //! columns exchanged; then to LSMR, which gives the least squares of a singular system; then to the first choice again. Each goes on from the best x so far. What a complete factor cannot
 //! improve is final. Costs are predicted from counts ([`plan::Machine`](crate::plan::Machine)), and no clock decides, so a plan is
 //! the same on any number of threads. A method or preconditioner that the caller chose is not left for being slow. A fallback lasts for one solve: the next
-//! right-hand side begins with the prepared method again.
+//! right-hand side begins with the prepared method again, until that has failed for two of them. From then on solves with this A begin with the rung that gave the
+//! answer, whose factor is kept (`winner`).
 //!
 //! Constants in the null space of A are recognised, and the caller may name others ([`NullSpace`]): of many answers x is that of least norm.
 //! `converged` is said of b as it was given. Where the component of b outside of the range of A is larger than the tolerance, no x converges; x is then the least squares
@@ -38,6 +38,8 @@
 
 mod build;
 mod certify;
+mod end;
+mod iterate;
 mod least_norm;
 mod null_space;
 mod options;
@@ -49,8 +51,10 @@ mod range;
 mod reorder;
 mod rounding;
 mod snap;
+mod stage;
 mod stages;
 mod threads;
+mod winner;
 mod workspace;
 
 pub use crate::choice::{Layout, MatchingMode, Method, Precision};

@@ -10,7 +10,7 @@
 //! A null space is never believed: a vector z is taken only if ‖A z‖ is within the rounding of that product. Whether Aᵀz = 0 decides which of them
 //! are used for b. What was found is remembered with the matrix it was found for, and looked for again where a solve has another one.
 
-use super::certify::Certifier;
+use super::certify::{Certifier, Ended};
 use super::options::Solver;
 use super::range::{Finding, PROJECTION};
 use crate::engine::SolverSpace;
@@ -54,11 +54,21 @@ pub(super) struct NullSpaces<S: SolverSpace> {
     left: Vec<S::Vector>,
 }
 
+/// In which null spaces a vector is.
+struct Sides {
+    /// In that of A.
+    right: bool,
+    /// In that of Aᵀ.
+    left: bool,
+    /// ‖A z‖, and the rounding of that product in `f64`, where the operator has a bound of it.
+    product: Option<(f64, f64)>,
+}
+
 /// What was removed from b.
 pub(super) struct Removed<S: SolverSpace> {
-    /// b as it was given.
+    /// b as it was given, multiplied by the scale of the solve.
     given: S::Vector,
-    /// P Pᵀb.
+    /// P Pᵀb, multiplied likewise.
     part: S::Vector,
     /// ‖P Pᵀb‖ / ‖b‖.
     share: f64,
@@ -78,7 +88,7 @@ impl<S: SolverSpace> NullSpaces<S> {
             NullSpace::Ignore => return Ok(None),
             NullSpace::Auto => {
                 return match matrix.filter(|_| own_matrix(space, a).is_some()) {
-                    Some((matrix, facts)) => Ok(Self::recognised(space, &a.domain(), matrix, facts)?),
+                    Some((matrix, facts)) => Ok(Self::recognised(space, a, matrix, facts)?),
                     None => Ok(None),
                 };
             }
@@ -89,23 +99,19 @@ impl<S: SolverSpace> NullSpaces<S> {
             }
             NullSpace::Vectors(vectors) => uploaded(space, a, vectors)?,
         };
-        for (k, z) in candidates.iter().enumerate() {
-            require_in_null_space(space, a, k, z)?;
+        let found = Self::checked(space, a, &candidates)?;
+        // Of Aᵀ the vectors named are the left ones.
+        let is_certain = |sides: &Sides| if solver.is_of_transposed { sides.left } else { sides.right };
+        match found.iter().position(|sides| !is_certain(sides)) {
+            Some(k) => Err(refused(k, &found[k])),
+            None => Ok(Some(Self::spanned(space, &candidates, &found)?)),
         }
-        let mut left = Vec::new();
-        for z in &candidates {
-            if a.normal_residual(space, z, None)?.is_some_and(|normal| normal.in_roundings <= 1.0) {
-                left.push(z);
-            }
-        }
-        let left = orthonormal(space, left)?;
-        Ok(Some(NullSpaces { right: orthonormal(space, &candidates)?, left }))
     }
 
     /// Constants, where they are in a null space.
-    pub(super) fn recognised(
+    fn recognised<A: LinearOperator<S>>(
         space: &S,
-        layout: &S::Layout,
+        a: &A,
         matrix: &Csr<f64>,
         facts: Option<&Facts>,
     ) -> Result<Option<Self>, BackendError> {
@@ -116,13 +122,35 @@ impl<S: SolverSpace> NullSpaces<S> {
         if !right && !left {
             return Ok(None);
         }
-        let mut constant = space.zeros(layout)?;
-        space.fill(1.0, &mut constant)?;
-        let basis = |wanted: bool| match wanted {
-            true => orthonormal(space, [&constant]),
-            false => Ok(Vec::new()),
+        let mut constants = [space.zeros(&a.domain())?];
+        space.fill(1.0, &mut constants[0])?;
+        let found = Self::checked(space, a, &constants)?;
+        Ok(Some(Self::spanned(space, &constants, &found)?))
+    }
+
+    /// In which null spaces these vectors are.
+    fn checked<A: LinearOperator<S>>(
+        space: &S,
+        a: &A,
+        candidates: &[S::Vector],
+    ) -> Result<Vec<Sides>, BackendError> {
+        let sides = |z: &S::Vector| {
+            let product = rounded_product(space, a, z)?;
+            let normal = a.normal_residual(space, z, None)?;
+            let left = normal.is_some_and(|normal| normal.in_roundings <= 1.0);
+            // An operator without a bound of its rounding is believed.
+            Ok(Sides { right: product.is_none_or(|(norm, rounding)| norm <= rounding), left, product })
         };
-        Ok(Some(NullSpaces { right: basis(right)?, left: basis(left)? }))
+        candidates.iter().map(sides).collect()
+    }
+
+    /// Bases of what the candidates span on either side.
+    fn spanned(space: &S, candidates: &[S::Vector], found: &[Sides]) -> Result<Self, BackendError> {
+        let basis = |wanted: fn(&Sides) -> bool| {
+            let vectors = candidates.iter().zip(found).filter(|(_, sides)| wanted(sides));
+            orthonormal(space, vectors.map(|(z, _)| z))
+        };
+        Ok(NullSpaces { right: basis(|sides| sides.right)?, left: basis(|sides| sides.left)? })
     }
 
     /// Whether something is known of the null space of A.
@@ -131,32 +159,33 @@ impl<S: SolverSpace> NullSpaces<S> {
     }
 
     /// Removes from b its component outside of the range of A.
-    pub(super) fn remove_from_rhs(
+    pub(super) fn remove_from_rhs<A: LinearOperator<S>>(
         &self,
-        space: &S,
-        b: &mut S::Vector,
-        options: &Solver,
+        certifier: &mut Certifier<'_, S, A>,
     ) -> Result<Option<Removed<S>>, BackendError> {
-        let norm = space.norm(b)?;
-        if self.left.is_empty() || norm == 0.0 || !norm.is_finite() {
+        let (space, norm) = (certifier.space(), certifier.rhs_norm());
+        if self.left.is_empty() || norm == 0.0 {
             return Ok(None);
         }
-        let layout = space.layout(b);
-        let (mut given, mut part) = (space.zeros(&layout)?, space.zeros(&layout)?);
-        space.copy(b, &mut given)?;
+        let layout = space.layout(certifier.b());
+        let (mut given, mut part, mut b) =
+            (space.zeros(&layout)?, space.zeros(&layout)?, space.zeros(&layout)?);
+        space.copy(certifier.b(), &mut given)?;
+        space.copy(&given, &mut b)?;
         // From its coefficients, so that its rounding is relative to the part, not to b; twice, so that what is left of Pᵀb is rounding.
         for p in self.left.iter().chain(&self.left) {
-            let along = space.dot(p, b)?;
+            let along = space.dot(p, &b)?;
             space.axpby(along, p, 1.0, &mut part)?;
-            space.axpby(-along, p, 1.0, b)?;
+            space.axpby(-along, p, 1.0, &mut b)?;
         }
-        let (removed, left) = (space.norm(&part)?, space.norm(b)?);
+        let (removed, left) = (space.norm(&part)?, space.norm(&b)?);
         if left <= PROJECTION * norm {
-            space.fill(0.0, b)?;
+            space.fill(0.0, &mut b)?;
         }
-        let safe = 1.0 - 4.0 * norm_roundoff(space.total(&layout));
-        let tolerance = f64::max(options.rtol * norm, options.atol) * safe;
+        let safe = 1.0 - 2.0 * norm_roundoff(space.total(&layout));
+        let tolerance = certifier.certain_tolerance() * safe;
         let aim = (removed < tolerance).then(|| ((tolerance - removed) * (tolerance + removed)).sqrt());
+        certifier.iterate_for(&b, aim)?;
         Ok(Some(Removed { given, part, share: removed / norm, aim }))
     }
 
@@ -192,12 +221,6 @@ impl<S: SolverSpace> NullSpaces<S> {
         if outcome == Outcome::Interrupted {
             return Ok(outcome);
         }
-        // Where A z is zero up to rounding only, a large multiple of z may be the answer.
-        for z in &self.right {
-            if certifier.meets_along(z, x)? {
-                return Ok(Outcome::Converged);
-            }
-        }
         certifier.consider(&removed.part, None)?;
         if let Some((mut y, low)) = beside {
             certifier.consider(&y, low.as_ref())?;
@@ -205,24 +228,25 @@ impl<S: SolverSpace> NullSpaces<S> {
             space.axpby(1.0, &removed.part, along, &mut y)?;
             certifier.consider(&y, None)?;
         }
-        let settled = [Outcome::Converged, Outcome::LeastSquares, Outcome::Singular];
-        Ok(match certifier.finding() {
+        // Where A z is zero up to rounding only, a large multiple of z may be the answer.
+        if certifier.meets_along_any(&self.right, x)? {
+            return Ok(Outcome::Converged);
+        }
+        let open = match outcome {
             // Said of b without the part, and not true of b.
-            Finding::Nothing | Finding::NearlySingular if settled.contains(&outcome) => {
-                Outcome::AttainableAccuracy
+            Outcome::Converged | Outcome::LeastSquares | Outcome::Singular | Outcome::AttainableAccuracy => {
+                Ended { outcome: Outcome::Breakdown, what: "b has a component outside of the range of A" }
             }
-            Finding::Nothing | Finding::NearlySingular => outcome,
+            other => Ended { outcome: other, what: "" },
+        };
+        Ok(match certifier.finding() {
+            Finding::Nothing | Finding::NearlySingular => certifier.classify(&open, x)?,
             finding => finding.outcome(),
         })
     }
 }
 
 impl<S: SolverSpace> Removed<S> {
-    /// The residual norm to aim at, where the tolerance can be met.
-    pub(super) fn aim(&self) -> Option<f64> {
-        self.aim
-    }
-
     /// What the report says of it; nothing where it is rounding.
     pub(super) fn step(&self, unknowns: usize) -> Option<Recovery> {
         let rounding = (unknowns as f64).sqrt() * f64::EPSILON;
@@ -265,29 +289,42 @@ fn uploaded<S: SolverSpace, A: LinearOperator<S>>(
     Ok(found)
 }
 
-/// An error if ‖A z‖ is more than the rounding of that product in `f64`, where the operator has a bound of it.
-fn require_in_null_space<S: SolverSpace, A: LinearOperator<S>>(
+/// ‖A z‖, and what rounding leaves of that product in `f64` at most, where the operator has a bound of it.
+fn rounded_product<S: SolverSpace, A: LinearOperator<S>>(
     space: &S,
     a: &A,
-    k: usize,
     z: &S::Vector,
-) -> Result<(), SolveError> {
+) -> Result<Option<(f64, f64)>, BackendError> {
     let (zero, mut product) = (space.zeros(&a.range())?, space.zeros(&a.range())?);
     let mut scratch = a.scratch(space)?;
     let mut norms = |precise| a.residual(space, (z, &zero), precise, &mut product, &mut scratch);
-    let Some(bounds) = norms(false)?.certain else { return Ok(()) };
-    let norm = norms(true)?.norm;
-    if norm <= bounds.rounding {
-        return Ok(());
-    }
-    Err(SolveError::Option {
+    let Some(bounds) = norms(false)?.certain else { return Ok(None) };
+    Ok(Some((norms(true)?.norm, bounds.rounding)))
+}
+
+/// Whether ‖A z‖ is at most this multiple of its rounding, where that can be seen.
+pub(super) fn is_null_vector<S: SolverSpace, A: LinearOperator<S>>(
+    space: &S,
+    a: &A,
+    z: &S::Vector,
+    roundings: f64,
+) -> Result<bool, BackendError> {
+    Ok(rounded_product(space, a, z)?.is_some_and(|(norm, rounding)| norm <= roundings * rounding))
+}
+
+/// Vector k was named and is not a null vector.
+fn refused(k: usize, sides: &Sides) -> SolveError {
+    let figures = match sides.product {
+        Some((norm, rounding)) => {
+            format!(", and ‖A z‖ is {norm:.1e} where rounding leaves {rounding:.1e} at most")
+        }
+        None => String::new(),
+    };
+    SolveError::Option {
         name: "null_space",
         value: format!("vector {}", k + 1),
-        needed: format!(
-            "A z = 0 is needed up to rounding, and ‖A z‖ is {norm:.1e} where rounding leaves {:.1e} at most",
-            bounds.rounding
-        ),
-    })
+        needed: format!("A z = 0 is needed up to rounding{figures}"),
+    }
 }
 
 /// An orthonormal basis of the span, by Gram and Schmidt twice.

@@ -5,7 +5,7 @@ use crate::choice::{Layout, MatchingMode, Method, Precision};
 use crate::engine::DefaultSpace;
 use crate::matrix::Csr;
 use crate::operator::{Preconditioner, Recipe, Symbolic};
-use crate::plan::{Fallback, Machine, REFERENCE};
+use crate::plan::{Expected, Fallback, Machine, REFERENCE};
 use crate::precond::PrecondSpec;
 use crate::precond::registry::OwnRecipe;
 use crate::schedule::Schedule;
@@ -30,8 +30,11 @@ pub struct Solver {
     /// The fallbacks of a plan that was given.
     pub(super) planned: Option<Vec<Fallback>>,
     pub(super) null_space: NullSpace,
+    /// These are the options for Aᵀ, and the null space is that of A.
+    pub(super) is_of_transposed: bool,
     /// Whose figures predict costs.
     pub(super) machine: Arc<Machine>,
+    pub(super) expected: Expected,
     pub(super) schedule: Schedule,
     pub(super) layout: Layout,
     pub(super) precision: Precision,
@@ -58,7 +61,9 @@ impl Default for Solver {
             own: None,
             planned: None,
             null_space: NullSpace::Auto,
+            is_of_transposed: false,
             machine: Arc::new(REFERENCE),
+            expected: Expected::default(),
             schedule: Schedule::Auto,
             layout: Layout::Auto,
             precision: Precision::Auto,
@@ -145,6 +150,28 @@ impl Solver {
     /// error of the solve if one of the figures is not a cost ([`Machine::validate`]).
     pub fn machine(mut self, machine: Machine) -> Self {
         self.machine = Arc::new(machine);
+        self
+    }
+
+    /// How many right-hand sides are to be solved for with the matrix, 1 by default. Choices weigh the set-up against so many solves.
+    ///
+    /// ```
+    /// use krylith::{PrecondSpec, Solver, gallery::Problem};
+    /// let a = "fem2d:120".parse::<Problem>()?.generate()?;
+    /// assert_ne!(Solver::new().plan(&a)?.preconditioner, PrecondSpec::cholesky());
+    /// // A complete factor costs more than one solve and less than fifty.
+    /// assert_eq!(Solver::new().expect_solves(50).plan(&a)?.preconditioner, PrecondSpec::cholesky());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn expect_solves(mut self, solves: usize) -> Self {
+        self.expected.solves = solves;
+        self
+    }
+
+    /// How often the values of the matrix are to change ([`refactor`](super::Prepared::refactor)), 0 by default; the solves that are expected are those with all of them
+    /// together.
+    pub fn expect_refactors(mut self, refactors: usize) -> Self {
+        self.expected.refactors = refactors;
         self
     }
 

@@ -8,15 +8,14 @@ use crate::engine::SolverSpace;
 use crate::error::SolveError;
 use crate::matrix::Csr;
 use crate::plan::{
-    Applied, Facts, Failure, Fallback, Mesh, Predicted, Proposal, Reason, ReasonCode, Remedy, SolvePlan,
-    StorageKind, Work,
+    Applied, Expected, Facts, Failure, Fallback, Mesh, Predicted, Proposal, Reason, ReasonCode, Remedy,
+    SolvePlan, StorageKind, Work,
 };
 use crate::precond::PrecondSpec;
 use crate::precond::registry::{Construction, FillRule, Threshold};
 use crate::setup::{Findings, available_memory, vector_bytes};
 use crate::sparsify::{LEAST_GAIN, LEAST_GAIN_OF_DEFAULT, Setting, Sparsified, Sparsify};
 use crate::transform::Ordering;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 impl Solver {
@@ -93,11 +92,11 @@ impl Solver {
         let complete = complete && self.method == Method::Auto && self.preconditioner.is_auto();
         let collected =
             self.machine.facts * (facts.entries + source.as_ref().map_or(0, |source| source.entries)) as f64;
-        if complete
-            && source.is_none()
-            && let Some((reason, takes)) = self.prefers_direct(matrix, &facts, findings)
+        let incomplete = if complete && source.is_none() { self.incomplete(&facts) } else { None };
+        if let Some(incomplete) = incomplete
+            && let Some((reason, takes)) = self.prefers_direct(matrix, &facts, incomplete, findings)
         {
-            let First { method, factor, .. } = First::of(&facts);
+            let (method, factor) = first_complete(&facts);
             let predicted = Some(predicted(collected + takes, 0.0));
             let plan = self.planned(Some(facts), method, factor, ReasonCode::DirectIsCheap);
             return SolvePlan {
@@ -167,31 +166,28 @@ impl Solver {
         let layout = if self.reorder == Ordering::Natural { self.layout } else { self.layout.without_grid() };
         match method {
             Method::Minres | Method::Lsmr => Vec::new(),
-            _ => Proposal::all(&self.machine, facts, method, (precisions, layout)),
+            _ => Proposal::all(&self.machine, facts, method, (precisions, layout), self.expected),
         }
     }
 
-    /// Why a complete factor comes first, if it does, and the nanoseconds that it is predicted to take: where an incomplete one is not to be trusted, and a complete one costs no more
-    /// than some iterations.
-    fn prefers_direct(
-        &self,
-        matrix: &Csr<f64>,
-        facts: &Facts,
-        findings: &mut Findings,
-    ) -> Option<(Reason, f64)> {
-        let First { method, factor, iterations, entries } = First::of(facts);
-        // An analysis alone costs some iterations: a large matrix is iterated on first, unless ILU(0) has nothing to divide by.
-        let small = entries.contains(&facts.entries);
-        let doubtful = facts.tiny_diagonals > 0 || small && 2 * facts.dominant_rows < facts.rows;
+    /// What an incomplete factor is predicted to cost in all, where it is to be weighed against a complete one.
+    fn incomplete(&self, facts: &Facts) -> Option<Incomplete> {
         let singular = facts.structural_rank < facts.rows
             || facts.constant_null_vector
             || !matches!(self.null_space, NullSpace::Auto | NullSpace::Ignore);
-        if !doubtful || singular || facts.rows < 2 {
+        if singular || facts.rows < 2 {
             return None;
         }
-        let machine = &self.machine;
+        let (method, _) = first_complete(facts);
+        let method = if method == Method::Cg { method } else { Method::BiCgStab };
+        let proposals = self.proposals(facts, method);
+        let proposed = proposals.first().map(|best| best.cost_for(self.expected));
+        let Some((iterations, why)) = hard_iterations(facts) else {
+            let why = format!("of incomplete factors {} is the best", proposals.first()?.preconditioner);
+            return Some(Incomplete { cost: proposed?, share: SHARE_OF_ANALYSIS, why });
+        };
         let iteration = Work {
-            method: if method == Method::Cg { method } else { Method::BiCgStab },
+            method,
             storage: StorageKind::Rows,
             precision: Precision::F64,
             rows: facts.rows,
@@ -202,9 +198,28 @@ impl Solver {
             constant: false,
             constant_factor: false,
         };
-        let limit = iterations * machine.iteration(&iteration);
+        let solve = iterations * self.machine.iteration(&iteration);
+        let cost = self.expected.cost(0.0, 0.0, solve).max(proposed.unwrap_or(0.0));
+        Some(Incomplete { cost, share: 1.0, why: why.into() })
+    }
+
+    /// Why a complete factor comes first, if it does, and the nanoseconds that it is predicted to take for one solve: where it is predicted to cost less than an incomplete
+    /// one, for all the solves that are expected.
+    fn prefers_direct(
+        &self,
+        matrix: &Csr<f64>,
+        facts: &Facts,
+        incomplete: Incomplete,
+        findings: &mut Findings,
+    ) -> Option<(Reason, f64)> {
+        let (method, factor) = first_complete(facts);
+        let (machine, expected) = (&self.machine, self.expected);
         let Construction::Direct(which) = factor.construct() else { return None };
-        if machine.direct_at_least(matrix, which) > limit {
+        let grid = facts.mesh.as_ref().and_then(|mesh| mesh.grid.as_ref());
+        // An analysis alone costs some iterations.
+        let is_hopeless = machine.direct_at_least(matrix, which, grid, expected) > incomplete.cost
+            || machine.direct_analysis(matrix, which) > incomplete.share * incomplete.cost;
+        if is_hopeless {
             return None;
         }
         let analysis = findings.complete(which, matrix, None).ok()?;
@@ -214,19 +229,19 @@ impl Solver {
         let memory = self.max_memory.or_else(available_memory).unwrap_or(u64::MAX) / 2;
         let others = vector_bytes(method, facts.rows) + 32 * (facts.entries + 4 * facts.rows) as u64;
         let bytes = memory.saturating_sub(others).min(self.max_bytes.unwrap_or(u64::MAX));
-        let takes = machine.direct(matrix, which, cost);
+        let takes = machine.direct_for(matrix, which, cost, expected);
         let reason = || Reason {
             code: ReasonCode::DirectIsCheap,
             text: format!(
-                "{}, and a complete factor is predicted to cost no more than {:.0} iterations",
-                match facts.tiny_diagonals {
-                    0 => "most rows are not diagonally dominant",
-                    _ => "the diagonal has entries that are zero or tiny",
-                },
-                iterations * takes / limit
+                "{}, and a complete factor is predicted to take {:.1} ms for {}, an incomplete one {:.1}",
+                incomplete.why,
+                1e-6 * takes,
+                if expected == Expected::default() { "one solve" } else { "what is expected" },
+                1e-6 * incomplete.cost
             ),
         };
-        (takes <= limit && cost.bytes() <= bytes).then(|| (reason(), takes))
+        (takes <= incomplete.cost && cost.bytes() <= bytes)
+            .then(|| (reason(), machine.direct(matrix, which, cost)))
     }
 
     /// What follows a complete factor that came first.
@@ -387,46 +402,48 @@ fn predicted(set_up: f64, iterations: f64) -> Predicted {
     Predicted { set_up: 1e-9 * set_up, total: 1e-9 * (set_up + iterations) }
 }
 
-/// A complete factor that may come first.
-struct First {
-    method: Method,
-    factor: PrecondSpec,
-    /// It may cost as much as so many iterations with an incomplete one.
-    iterations: f64,
-    /// Entries with which it comes first because most rows are not diagonally dominant.
-    entries: RangeInclusive<usize>,
+/// What an incomplete factor costs, a complete one being the alternative.
+struct Incomplete {
+    /// Nanoseconds of the plan's machine for everything that is expected.
+    cost: f64,
+    /// The part of it that the analysis of a complete factor may cost.
+    share: f64,
+    /// Why it costs that.
+    why: String,
 }
 
-impl First {
-    /// Measured on the matrices of the catalogue with 20,000 entries or more and a random b: on those that are definite but not dominant, of
-    /// structures mostly, conjugate gradients take hundreds of iterations; zeros on the diagonal leave ILU(0) without a chance.
-    ///
-    /// On a grid in the plane nested dissection has O(n log n) entries, and IC(2) takes about as many iterations as there are points across: 162, 241
-    /// and 391 on `elasticity2d` of 180, 260 and 400. So a complete factor is weighed whatever the size.
-    fn of(facts: &Facts) -> Self {
-        let plane = facts.mesh.as_ref().filter(|mesh| mesh.is_planar_grid());
-        match facts.may_be_definite() {
-            true if let Some(mesh) = plane => First {
-                method: Method::Cg,
-                factor: PrecondSpec::cholesky(),
-                iterations: (mesh.across as f64).max(100.0),
-                entries: 20_000..=usize::MAX,
-            },
-            true => First {
-                method: Method::Cg,
-                factor: PrecondSpec::cholesky(),
-                iterations: 100.0,
-                entries: 20_000..=600_000,
-            },
-            false => First {
-                method: Method::Gmres(50),
-                factor: complete_factor(facts),
-                iterations: if facts.tiny_diagonals > 0 { 1000.0 } else { 60.0 },
-                entries: 0..=250_000,
-            },
-        }
+/// Where iterations are predicted, an analysis in vain may cost this part of them.
+const SHARE_OF_ANALYSIS: f64 = 0.15;
+
+/// A complete factor that may come first, and its method.
+fn first_complete(facts: &Facts) -> (Method, PrecondSpec) {
+    match facts.may_be_definite() {
+        true => (Method::Cg, PrecondSpec::cholesky()),
+        false => (Method::Gmres(50), complete_factor(facts)),
     }
 }
+
+/// Iterations of an incomplete factor, at least, and why, where models of meshes say nothing. Measured on the matrices of the catalogue with 20,000 entries or more and a random b:
+/// on those that are definite but not dominant, of structures mostly, conjugate gradients take hundreds of iterations; zeros on the diagonal leave ILU(0) without
+/// a chance.
+///
+/// On a grid in the plane nested dissection has O(n log n) entries, and IC(2) takes about as many iterations as there are points across: 162, 241 and 391 on
+/// `elasticity2d` of 180, 260 and 400.
+fn hard_iterations(facts: &Facts) -> Option<(f64, &'static str)> {
+    const NOT_DOMINANT: &str = "most rows are not diagonally dominant";
+    let plane = facts.mesh.as_ref().filter(|mesh| mesh.is_planar_grid());
+    let dominant = 2 * facts.dominant_rows >= facts.rows;
+    match facts.may_be_definite() {
+        _ if facts.tiny_diagonals > 0 => Some((1000.0, "the diagonal has entries that are zero or tiny")),
+        _ if dominant => None,
+        true if facts.entries < LEAST_ENTRIES => None,
+        true => Some((plane.map_or(100.0, |mesh| (mesh.across as f64).max(100.0)), NOT_DOMINANT)),
+        false => Some((60.0, NOT_DOMINANT)),
+    }
+}
+
+/// Definite matrices of fewer entries are solved in a millisecond, whatever is chosen.
+const LEAST_ENTRIES: usize = 20_000;
 
 /// How a method may end without an answer.
 const HARD: [Failure; 6] = [
@@ -443,11 +460,13 @@ fn complete_factor(facts: &Facts) -> PrecondSpec {
     if facts.nearly_symmetric { PrecondSpec::ldlt() } else { PrecondSpec::lu() }
 }
 
-/// The rungs between the planned method and its last resorts: complete factors, then one by threshold, then least squares; at the end the planned
+/// The rungs between the planned method and its last resorts: another method with its factor, complete factors, then one by threshold, then least squares; at the end the planned
 /// method again, which is not left for being slow.
 fn ladder(method: Method, factor: PrecondSpec, last: Vec<Fallback>) -> Vec<Fallback> {
-    let (first, others): (Vec<_>, Vec<_>) =
-        last.into_iter().partition(|fallback| !matches!(fallback.then, Remedy::Method { .. }));
+    // What changes the factor, and what goes on with the factor that is there, comes before factors that cost more.
+    let is_cheap =
+        |fallback: &Fallback| !matches!(fallback.then, Remedy::Method { preconditioner: Some(_), .. });
+    let (first, others): (Vec<_>, Vec<_>) = last.into_iter().partition(is_cheap);
     let mut rungs = first;
     let definite = method == Method::Cg;
     if definite {

@@ -5,8 +5,10 @@ use super::certify::sizes_of;
 use super::null_space::{NullSpace, NullSpaces};
 use super::options::Solver;
 use super::prospects::other_than;
+use super::stage::work;
 use super::stages::{self, Solved, Watch};
 use super::threads::Transposed;
+use super::winner::{Memory, Winner};
 use super::workspace::{Lease, Pool, Workspace};
 use crate::choice::Method;
 use crate::engine::{AnyEngine, DefaultSpace, Engine, SolverSpace};
@@ -57,6 +59,10 @@ pub struct Prepared<A: LinearOperator<S>, S: SolverSpace = DefaultSpace> {
     factored: Option<Seen>,
     /// Those of the last A, with the matrix that it was, if it was one.
     null_spaces: Mutex<KnownNullSpaces<S>>,
+    /// The A that the facts and warnings of the plan are about, if it is a matrix.
+    planned_for: Option<Seen>,
+    /// The rung that later solves begin with.
+    pub(super) memory: Memory<S>,
     /// The values of A that were last found to be finite.
     finite: Mutex<Option<SeenValues>>,
     /// The last `refactor` failed, and left no factor.
@@ -76,17 +82,17 @@ struct KnownNullSpaces<S: SolverSpace> {
 }
 
 /// A matrix that something was made from.
-struct Seen {
+pub(super) struct Seen {
     pattern: Arc<Pattern>,
     values: SeenValues,
 }
 
 impl Seen {
-    fn new<S: SolverSpace>(space: &S, a: &Csr<f64>) -> Self {
+    pub(super) fn new<S: SolverSpace>(space: &S, a: &Csr<f64>) -> Self {
         Seen { pattern: Arc::clone(a.pattern()), values: SeenValues::of(space.host(), a) }
     }
 
-    fn is<S: SolverSpace>(&self, space: &S, a: &Csr<f64>) -> bool {
+    pub(super) fn is<S: SolverSpace>(&self, space: &S, a: &Csr<f64>) -> bool {
         let same_pattern = || Arc::ptr_eq(&self.pattern, a.pattern()) || self.pattern == *a.pattern();
         self.values.has_stamp_of(a) || same_pattern() && self.values.are_those_of(space.host(), a)
     }
@@ -173,6 +179,8 @@ impl Solver {
         space.publish()?;
         Ok(Prepared {
             null_spaces,
+            planned_for: a.matrix().map(|a| Seen::new(&*space, a)),
+            memory: Memory::default(),
             factored: same.then(|| Seen::new(&*space, matrix)),
             finite: Mutex::new(same.then(|| SeenValues::of(space.host(), matrix))),
             broken: false,
@@ -215,6 +223,8 @@ impl Solver {
         let space = Arc::new(space);
         Ok(Prepared {
             null_spaces,
+            planned_for: None,
+            memory: Memory::default(),
             factored: None,
             finite: Mutex::default(),
             broken: false,
@@ -255,13 +265,13 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
 
     /// Seconds of an iteration as the solver's machine is predicted to take them; `None` where A is not a matrix.
     pub fn predicted_iteration(&self, a: &A) -> Option<f64> {
-        let work = stages::work(self.method, (a.matrix()?, &self.plan), &self.summary);
+        let work = work(self.method, (a.matrix()?, &self.plan), &self.summary);
         Some(1e-9 * self.options.machine.iteration(&work))
     }
 
     /// The same for an iteration that somebody wants directions of: it always forms A p.
     pub(crate) fn predicted_iteration_with_directions(&self, a: &A) -> Option<f64> {
-        let work = stages::work(self.method, (a.matrix()?, &self.plan), &self.summary);
+        let work = work(self.method, (a.matrix()?, &self.plan), &self.summary);
         Some(1e-9 * self.options.machine.iteration(&Work { without_product: false, ..work }))
     }
 
@@ -286,6 +296,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
     /// refused, until a matrix has one. A pattern that followed the values stays that of the first matrix.
     pub fn refactor(&mut self, matrix: &Csr<f64>) -> Result<(), SetupError> {
         let _span = tracing::info_span!("factor").entered();
+        self.memory.clear();
         let mut recorder = SetupRecorder::default();
         let result = self.refactor_engine(matrix, &mut recorder);
         self.broken = match result {
@@ -372,7 +383,10 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         let Workspace { space, vectors, .. } = &mut *workspace;
         space.begin_report(self.options.profile);
         space.copy(b, &mut vectors.b)?;
-        self.solve_in(a, &mut workspace, x, watch)
+        let known = self.memory.of(&self.space, a.matrix());
+        let (report, found) = self.solve_in(a, &mut workspace, x, (watch, known))?;
+        self.memory.note(&self.space, a.matrix(), found);
+        Ok(report)
     }
 
     /// The same for numbers in this process's memory, as many as it holds of b and of x, with an observer and a criterion if there are any.
@@ -383,18 +397,21 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         x: &mut [f64],
         watch: Watch<'_>,
     ) -> Result<Report, SolveError> {
-        self.solve_leased(self.pool.take(self, a, false)?, a, b, x, watch)
+        let known = self.memory.of(&self.space, a.matrix());
+        let (report, found) =
+            self.solve_leased(self.pool.take(self, a, false)?, a, (b, x), (watch, known))?;
+        self.memory.note(&self.space, a.matrix(), found);
+        Ok(report)
     }
 
-    /// The same in a workspace on loan.
+    /// The same in a workspace on loan, with what is known from solves before; and what this one has found out.
     pub(super) fn solve_leased(
         &self,
         mut workspace: Lease<'_, S, A>,
         a: &A,
-        b: &[f64],
-        x: &mut [f64],
-        watch: Watch<'_>,
-    ) -> Result<Report, SolveError> {
+        (b, x): (&[f64], &mut [f64]),
+        watch: (Watch<'_>, Option<Arc<Winner<S>>>),
+    ) -> Result<(Report, Option<Winner<S>>), SolveError> {
         let space = Arc::clone(&workspace.space);
         require_same("b and the range of A", &b.len(), &space.len(&a.range()))?;
         require_same("x and the domain of A", &x.len(), &space.len(&a.domain()))?;
@@ -421,8 +438,8 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         a: &A,
         workspace: &mut Workspace<S, A>,
         x: &mut S::Vector,
-        watch: Watch<'_>,
-    ) -> Result<Report, SolveError> {
+        watch: (Watch<'_>, Option<Arc<Winner<S>>>),
+    ) -> Result<(Report, Option<Winner<S>>), SolveError> {
         let space = Arc::clone(&workspace.space);
         let _span = tracing::info_span!("solve", rows = space.len(&self.layout)).entered();
         let started = Instant::now();
@@ -431,9 +448,10 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         self.require_finite(a)?;
         require_same("x and the domain of A", &space.layout(x), &a.domain())?;
         let guess = sizes_of(&*space, "the guess x", x)?;
-        let solved = stages::solve(self, a, workspace, x, guess.largest == 0.0, watch)?;
-        let seconds = Seconds { solve: started.elapsed().as_secs_f64(), ..self.seconds };
-        Ok(self.report(&space, solved, seconds))
+        let mut solved = stages::solve(self, a, workspace, x, guess.largest == 0.0, watch)?;
+        let (found, seconds) =
+            (solved.found.take(), Seconds { solve: started.elapsed().as_secs_f64(), ..self.seconds });
+        Ok((self.report(&space, a, solved, seconds), found))
     }
 
     /// The null spaces of A as far as they are known. Those of another matrix say nothing about this one, and are looked for again.
@@ -448,6 +466,14 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
             *known = KnownNullSpaces { of: a.matrix().map(|a| Seen::new(space, a)), spaces };
         }
         Ok(known.spaces.clone())
+    }
+
+    /// Whether the facts of the plan are those of this A.
+    pub(super) fn is_planned_for(&self, a: &A) -> bool {
+        match (&self.planned_for, a.matrix()) {
+            (Some(of), Some(a)) => of.is(&*self.space, a),
+            _ => true,
+        }
     }
 
     fn refuse_stale(&self, a: &A) -> Result<(), SolveError> {
@@ -475,9 +501,15 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         Ok(())
     }
 
-    fn report(&self, space: &S, solved: Solved<S>, seconds: Seconds) -> Report {
-        let Solved { outcome, method, engine, without_product, recovery, rungs, figures } = solved;
-        let summary = engine.as_ref().map_or(&self.summary, |(_, summary)| summary);
+    fn report(&self, space: &S, a: &A, solved: Solved<S>, seconds: Seconds) -> Report {
+        let Solved { outcome, method, engine, without_product, recovery, rungs, figures, .. } = solved;
+        let summary = engine.as_ref().map_or(&self.summary, |set_up| &set_up.1);
+        let mut plan = self.plan.clone();
+        if !self.is_planned_for(a) {
+            // They are those of another matrix.
+            plan.facts = None;
+            plan.warnings.clear();
+        }
         let trick = if without_product { ", Eisenstat's trick" } else { "" };
         // A method on the prepared factor may have another workspace than the prepared one.
         let workspace = |method: Method| method.workspace_bytes(self.space.len(&self.layout)) as usize;
@@ -490,7 +522,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
             solver: method.to_string(),
             preconditioner: summary.kind.to_string(),
             choice: self.plan.to_string(),
-            plan: self.plan.clone(),
+            plan,
             threads: space.host().threads(),
             team: space.host().statistics(),
             iterations: figures.iterations,

@@ -30,7 +30,7 @@ use super::certify::Certifier;
 use super::snap;
 use crate::engine::SolverSpace;
 use crate::error::BackendError;
-use crate::matrix::{Csr, precise_dot, transposed_product, two_sum};
+use crate::matrix::{Csr, norm_roundoff, precise_dot, transposed_product, two_sum};
 use crate::operator::{LinearOperator, Preconditioner};
 use crate::precond::direct::{DirectFactor, DirectSymbolic, SmallPivots};
 use crate::report::{NullLevel, NullVector, Outcome};
@@ -140,12 +140,15 @@ impl<S: SolverSpace, A: LinearOperator<S>> Certifier<'_, S, A> {
         y: &S::Vector,
         low: Option<&S::Vector>,
     ) -> Result<Finding, BackendError> {
-        let (space, tolerance) = (self.space(), self.certain_tolerance());
+        let (space, tolerance) = (self.space(), self.largest_tolerance());
         let Some(normal) = self.a().normal_residual(space, y, low)? else { return Ok(Finding::Nothing) };
         let (along, rounding) = self.along_rhs(y, low)?;
-        let norm = space.norm(y)?;
+        let low_norm = low.map_or(Ok(0.0), |low| space.norm(low))?;
+        // No less than ‖y + low‖.
+        let norm = (space.norm(y)? + low_norm) * (1.0 + 4.0 * norm_roundoff(self.unknowns()));
         let least = along - rounding - norm * tolerance;
-        if least.is_nan() || least <= 0.0 {
+        let is_normal = norm >= f64::MIN_POSITIVE && norm.is_finite();
+        if !is_normal || least.is_nan() || least <= 0.0 {
             return Ok(Finding::Nothing);
         }
         let level = match () {
@@ -294,6 +297,22 @@ impl<S: SolverSpace, A: LinearOperator<S>> Certifier<'_, S, A> {
     /// Whether the witness leaves no doubt.
     fn is_exact(&self) -> bool {
         self.witness.as_ref().is_some_and(|witness| witness.level == NullLevel::Exact)
+    }
+
+    /// Whether x meets the tolerance with a multiple of one of these vectors, or of the y of the witness, added to it or alone ([`meets_along`](Self::meets_along)). If A
+    /// is symmetric, y is close to its null space like these.
+    pub(super) fn meets_along_any(
+        &mut self,
+        vectors: &[S::Vector],
+        x: &mut S::Vector,
+    ) -> Result<bool, BackendError> {
+        let y = self.copy_of_witness()?;
+        for z in vectors.iter().chain(&y) {
+            if self.meets_along(z, x)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Adds to x the multiple of z that makes its residual the least, or takes that multiple alone, where A z is small; whether x meets the tolerance

@@ -1,12 +1,12 @@
 //! Solves on threads of this process, the space that [`Solver`] takes by itself.
 
 use super::options::Solver;
-use super::prepared::Prepared;
+use super::prepared::{Prepared, Seen};
 use super::stages::Watch;
 use crate::block::InBlocks;
 use crate::engine::{DynEngine, InOrder, SolverSpace};
 use crate::error::SolveError;
-use crate::matrix::{Csr, SeenValues};
+use crate::matrix::Csr;
 use crate::observe::Observer;
 use crate::operator::{DynPreconditioner, LinearOperator};
 use crate::plan::SolvePlan;
@@ -134,8 +134,8 @@ impl Solver {
 
 /// What is known of Aᵀ.
 pub(super) struct Transposed {
-    /// The values of A that it is the transpose of.
-    seen: SeenValues,
+    /// The A that it is the transpose of.
+    of: Seen,
     /// Aᵀ, prepared; none where A is its own transpose.
     other: Option<(Csr<f64>, Prepared<Csr<f64>>)>,
 }
@@ -211,9 +211,19 @@ impl<A: LinearOperator<Threads<f64>>> Prepared<A> {
         require_same("B and whole columns of it", &b.len(), &(count * rows))?;
         require_same("X and as many columns as B has", &x.len(), &(count * columns))?;
         let workers = self.space.threads().min(cores()).min(count);
+        // All columns begin with what is known before them, whoever solves which first.
+        let known = self.memory.of(&self.space, a.matrix());
+        let solve = |beside, (b, x): (&[f64], &mut [f64])| {
+            let watch = (Watch::default(), known.clone());
+            self.pool.take(self, a, beside).and_then(|lease| self.solve_leased(lease, a, (b, x), watch))
+        };
+        let note = |(report, found)| {
+            self.memory.note(&self.space, a.matrix(), found);
+            report
+        };
         if workers < self.space.threads() || workers < 2 {
             let pairs = b.chunks(rows.max(1)).zip(x.chunks_mut(columns.max(1)));
-            return pairs.map(|(b, x)| self.solve(a, b, x)).collect();
+            return pairs.map(|pair| solve(false, pair).map(note)).collect();
         }
         let work = Mutex::new(b.chunks(rows).zip(x.chunks_mut(columns)).enumerate());
         let done = Mutex::new(Vec::with_capacity(count));
@@ -221,9 +231,8 @@ impl<A: LinearOperator<Threads<f64>>> Prepared<A> {
         std::thread::scope(|scope| {
             for _ in 0..workers {
                 scope.spawn(|| {
-                    while let Some((column, (b, x))) = next() {
-                        let lease = self.pool.take(self, a, true);
-                        let report = lease.and_then(|w| self.solve_leased(w, a, b, x, Watch::default()));
+                    while let Some((column, pair)) = next() {
+                        let report = solve(true, pair);
                         done.lock().unwrap_or_else(PoisonError::into_inner).push((column, report));
                     }
                 });
@@ -231,7 +240,7 @@ impl<A: LinearOperator<Threads<f64>>> Prepared<A> {
         });
         let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         done.sort_by_key(|(column, _)| *column);
-        done.into_iter().map(|(_, report)| report).collect()
+        done.into_iter().map(|(_, report)| report.map(note)).collect()
     }
 }
 
@@ -240,18 +249,19 @@ impl Prepared<Csr<f64>> {
     /// prepares Aᵀ, with the same options, which takes as long and as much memory as A did; later calls for the same values do not.
     pub fn solve_transposed(&self, a: &Csr<f64>, b: &[f64], x: &mut [f64]) -> Result<Report, SolveError> {
         let mut cached = self.transposed.lock().unwrap_or_else(PoisonError::into_inner);
-        let current = cached.take().filter(|known| known.seen.has_stamp_of(a));
+        let current = cached.take().filter(|known| known.of.is(&*self.space, a));
         let current = match current {
             Some(known) => known,
             None => {
                 let prepare = || {
                     let transposed = a.view().transpose();
-                    let prepared = self.options.prepare(&transposed)?;
+                    let options = Solver { is_of_transposed: true, ..self.options.clone() };
+                    let prepared = options.prepare(&transposed)?;
                     Ok::<_, SolveError>((transposed, prepared))
                 };
                 // What is known of the matrix that was prepared says nothing about this one.
                 let other = if a.symmetry().symmetric { None } else { Some(prepare()?) };
-                Arc::new(Transposed { seen: SeenValues::of(&self.space, a), other })
+                Arc::new(Transposed { of: Seen::new(&*self.space, a), other })
             }
         };
         *cached = Some(Arc::clone(&current));
