@@ -13,7 +13,7 @@ use crate::observe::Iteration;
 use crate::precond::{PrecondSpec, is_symmetric, require_pattern};
 use crate::report::Outcome;
 use crate::solver::Solver;
-use crate::sparsify::Sparsify;
+use crate::sparsify::{Sparsified, Sparsify, with_partner};
 use crate::transform::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -75,17 +75,8 @@ pub fn train_by_solving(
 
 /// A without the entries that have none across the diagonal: zeros or rounding errors, if it is symmetric.
 pub fn paired(a: &Csr<f64>) -> Result<Csr<f64>, MatrixError> {
-    let (mut row_ptr, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
-    for i in 0..a.nrows() {
-        let (found, numbers) = a.row(i);
-        for (&j, &v) in found.iter().zip(numbers).filter(|(j, _)| a.pattern().find(**j as usize, i).is_some())
-        {
-            columns.push(j);
-            values.push(v);
-        }
-        row_ptr.push(columns.len());
-    }
-    Csr::new(a.nrows(), a.ncols(), row_ptr, columns, values)
+    a.pattern().require_square()?;
+    Ok(Sparsified::new(a, with_partner(a)).matrix().clone())
 }
 
 /// A matrix is symmetric if it is so up to this.

@@ -29,7 +29,7 @@ pub use permutation::Permutation;
 pub(crate) use residual::{norm_roundoff, two_sum};
 pub(crate) use spmv::part_by_work;
 pub use summary::{Bin, Diagonal, Summary};
-pub(crate) use symmetry::Compared;
+pub(crate) use symmetry::{Compared, Comparison};
 pub use symmetry::{Mirror, Symmetry, Triangle};
 pub use version::SeenValues;
 pub(crate) use version::mix;

@@ -53,10 +53,15 @@ impl Symmetry {
     }
 }
 
+/// An entry without a partner of at most this multiple of √|aᵢᵢ aⱼⱼ|, which no entry of a definite matrix exceeds, is rounding.
+const ROUNDING: f64 = 8.0 * f64::EPSILON;
+
 /// How some entries compare with their partners across the diagonal.
 #[derive(Clone, Copy)]
 pub(crate) struct Compared {
     symmetry: Symmetry,
+    /// Those without partners are negligible.
+    paired: bool,
     /// The largest |aᵢⱼ − aⱼᵢ|.
     difference: f64,
     /// Entries with partners.
@@ -67,10 +72,11 @@ pub(crate) struct Compared {
 
 impl Compared {
     pub(crate) const NONE: Compared =
-        Compared { symmetry: Symmetry::ALL, difference: 0.0, pairs: 0, below: 0 };
+        Compared { symmetry: Symmetry::ALL, paired: true, difference: 0.0, pairs: 0, below: 0 };
 
-    fn compare<T: Scalar>(&mut self, v: T, partner: Option<T>) {
+    fn compare<T: Scalar>(&mut self, v: T, partner: Option<T>, is_negligible: impl FnOnce() -> bool) {
         let other = partner.unwrap_or(T::ZERO);
+        self.paired = self.paired && (partner.is_some() || is_negligible());
         let same = Symmetry { pattern: partner.is_some(), symmetric: other == v, skew: other == -v };
         self.symmetry = self.symmetry.and(same);
         self.difference = self.difference.max((v - other).abs().to_f64());
@@ -80,18 +86,37 @@ impl Compared {
     pub(crate) fn and(self, o: Compared) -> Compared {
         Compared {
             symmetry: self.symmetry.and(o.symmetry),
+            paired: self.paired && o.paired,
             difference: self.difference.max(o.difference),
             pairs: self.pairs + o.pairs,
             below: self.below + o.below,
         }
     }
 
-    /// How a matrix compares with its transpose, this being what [`CsrRef::compare_row`] found in all rows, and its asymmetry. Entries below the
-    /// diagonal are looked at only if some have no partners, which the numbers of both tell.
-    pub(crate) fn conclude<T: Scalar>(self, a: CsrRef<'_, T>, largest: f64) -> (Symmetry, f64) {
-        let all = if self.pairs == self.below { self } else { self.and(a.without_partners()) };
-        (all.symmetry, if all.difference == 0.0 { 0.0 } else { all.difference / largest })
+    /// How a matrix compares with its transpose, this being what [`CsrRef::compare_row`] found in all rows. Entries below the diagonal are looked at
+    /// only if some have no partners, which the numbers of both show.
+    pub(crate) fn conclude<T: Scalar>(self, a: CsrRef<'_, T>, largest: f64) -> Comparison {
+        let Compared { symmetry, paired, difference, .. } =
+            if self.pairs == self.below { self } else { self.and(a.without_partners()) };
+        let asymmetry = if difference == 0.0 { 0.0 } else { difference / largest };
+        Comparison { symmetry, paired, asymmetry }
     }
+}
+
+/// How a matrix compares with its transpose.
+#[derive(Clone, Copy)]
+pub(crate) struct Comparison {
+    pub(crate) symmetry: Symmetry,
+    /// Entries without partners, if there are any, are zeros or rounding errors ([`CsrRef::is_negligible`]).
+    pub(crate) paired: bool,
+    /// The largest |aᵢⱼ − aⱼᵢ| over the largest |aᵢⱼ|.
+    pub(crate) asymmetry: f64,
+}
+
+impl Comparison {
+    /// Of a matrix that is not square.
+    pub(crate) const NONE: Comparison =
+        Comparison { symmetry: Symmetry::NONE, paired: false, asymmetry: 1.0 };
 }
 
 impl<T: Scalar> CsrRef<'_, T> {
@@ -123,7 +148,7 @@ impl<T: Scalar> CsrRef<'_, T> {
         let rows = (0..self.nrows()).into_par_iter().with_min_len(ROWS_PER_TASK);
         let (found, largest) =
             rows.map(row).reduce(|| (Compared::NONE, 0.0), |a, b| (a.0.and(b.0), a.1.max(b.1)));
-        found.conclude(*self, largest).1
+        found.conclude(*self, largest).asymmetry
     }
 
     /// Compares the entries of a row above the diagonal with their partners.
@@ -134,7 +159,7 @@ impl<T: Scalar> CsrRef<'_, T> {
         for (k, (&j, &v)) in columns.iter().zip(values).enumerate() {
             let j = j as usize;
             if j > i {
-                all.compare(v, self.partner(i, j, k));
+                all.compare(v, self.partner(i, j, k), || self.is_negligible(i, j, v));
             } else {
                 all.below += usize::from(j < i);
                 all.symmetry.skew &= j < i || v == -v;
@@ -168,13 +193,20 @@ impl<T: Scalar> CsrRef<'_, T> {
             let mut found = Compared::NONE;
             for (&j, &v) in columns[..below].iter().zip(values) {
                 if self.find(j as usize, i).is_none() {
-                    found.compare(v, None);
+                    found.compare(v, None, || self.is_negligible(i, j as usize, v));
                 }
             }
             found
         };
         let rows = (0..self.nrows()).into_par_iter().with_min_len(ROWS_PER_TASK);
         rows.map(row).reduce(|| Compared::NONE, Compared::and)
+    }
+
+    /// Whether v, where (i, j) is an entry and (j, i) is not, is 0 or as small as a rounding error in these two rows. As powers of two scale both sides
+    /// alike, scaled matrices have the same such entries.
+    pub(crate) fn is_negligible(&self, i: usize, j: usize, v: T) -> bool {
+        let root = |k: usize| self.find(k, k).map_or(0.0, |d| d.abs().to_f64().sqrt());
+        v == T::ZERO || v.abs().to_f64() <= ROUNDING * root(i) * root(j)
     }
 
     fn row_facts(&self, i: usize) -> Symmetry {

@@ -3,7 +3,7 @@
 use super::mesh::Mesh;
 use crate::engine::SolverSpace;
 use crate::error::BackendError;
-use crate::matrix::{Compared, Csr, Symmetry};
+use crate::matrix::{Compared, Comparison, Csr};
 use crate::transform::structural_rank;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,8 @@ pub struct Facts {
     pub asymmetry: f64,
     /// (i, j) is an entry where (j, i) is one.
     pub symmetric_pattern: bool,
+    /// The same but for entries that are 0 or rounding errors, of at most 8 ε √|aᵢᵢ aⱼⱼ|: a factor that needs a symmetric pattern is made without them.
+    pub paired: bool,
     /// aᵢᵢ > 0 everywhere.
     pub positive_diagonal: bool,
     /// Rows without a diagonal entry, or with a zero there.
@@ -71,6 +73,7 @@ impl Facts {
             symmetric: everywhere(own.symmetric)?,
             nearly_symmetric: everywhere(own.nearly_symmetric)?,
             symmetric_pattern: everywhere(own.symmetric_pattern)?,
+            paired: everywhere(own.paired)?,
             positive_diagonal: everywhere(own.positive_diagonal)?,
             m_matrix_signs: everywhere(own.m_matrix_signs)?,
             constant_null_vector: everywhere(own.constant_null_vector)?,
@@ -97,17 +100,19 @@ impl Facts {
         let parts: Vec<_> = (0..n.div_ceil(ROWS_PER_PART)).into_par_iter().map(part).collect();
         let none = (RowFacts::default(), Compared::NONE);
         let (sums, compared) = parts.into_iter().fold(none, |a, b| (a.0.and(b.0), a.1.and(b.1)));
-        let (Symmetry { symmetric, pattern, .. }, asymmetry) = match n == a.ncols() {
+        let Comparison { symmetry, paired, asymmetry } = match n == a.ncols() {
             true => compared.conclude(a.view(), sums.largest),
-            false => (Symmetry::NONE, 1.0),
+            false => Comparison::NONE,
         };
+        let symmetric = symmetry.symmetric;
         Facts {
             rows: n,
             entries: a.nnz(),
             symmetric,
             nearly_symmetric: asymmetry <= Self::ROUNDING,
             asymmetry,
-            symmetric_pattern: pattern,
+            symmetric_pattern: symmetry.pattern,
+            paired,
             positive_diagonal: sums.positive == n,
             zero_diagonals: sums.zero,
             tiny_diagonals: sums.tiny,
@@ -135,6 +140,11 @@ impl Facts {
     /// Symmetric up to rounding, and nothing speaks against positive definite.
     pub fn may_be_definite(&self) -> bool {
         self.nearly_symmetric && self.positive_diagonal
+    }
+
+    /// The same, and incomplete Cholesky is to be had, whose pattern is symmetric.
+    pub fn suits_cholesky(&self) -> bool {
+        self.may_be_definite() && (self.symmetric_pattern || self.paired)
     }
 
     /// The facts in words, the ones that are worth a line.

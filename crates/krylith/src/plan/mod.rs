@@ -143,7 +143,7 @@ pub enum ReasonCode {
     SymmetricPositiveDiagonal,
     /// The same up to rounding.
     NearlySymmetricPositiveDiagonal,
-    /// The same, but explicit zeros on one side of the diagonal keep IC(0) from it.
+    /// The same, but entries on one side of the diagonal, small ones that are no rounding errors, keep IC(0) from it.
     OneSidedZeros,
     /// The matrix is symmetric, but its diagonal is not positive.
     SymmetricIndefinite,
@@ -162,7 +162,7 @@ pub enum ReasonCode {
 impl ReasonCode {
     /// What the facts say.
     pub(crate) fn of(facts: &Facts) -> Self {
-        match (facts.positive_diagonal, facts.nearly_symmetric, facts.symmetric_pattern) {
+        match (facts.positive_diagonal, facts.nearly_symmetric, facts.suits_cholesky()) {
             (true, true, true) if !facts.symmetric => ReasonCode::NearlySymmetricPositiveDiagonal,
             (true, true, true) => ReasonCode::SymmetricPositiveDiagonal,
             (true, true, false) => ReasonCode::OneSidedZeros,
@@ -182,7 +182,7 @@ impl ReasonCode {
                 about("is symmetric up to rounding, with a positive diagonal")
             }
             ReasonCode::OneSidedZeros => about(
-                "is symmetric with a positive diagonal, but explicit zeros on one side keep IC(0) from it",
+                "is symmetric up to rounding, with a positive diagonal, but entries on one side keep IC(0) from it",
             ),
             ReasonCode::SymmetricIndefinite => about("is symmetric, but the diagonal is not all positive"),
             ReasonCode::NotSymmetric => about("is not symmetric"),

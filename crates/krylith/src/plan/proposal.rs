@@ -156,8 +156,7 @@ impl Proposal {
         (precision, recipe): (Precision, Fsai),
     ) -> Option<Self> {
         let mesh = facts.mesh.as_ref()?;
-        let definite = facts.may_be_definite() && facts.symmetric_pattern;
-        if matches!(method, Method::Cg | Method::Minres) && !definite {
+        if matches!(method, Method::Cg | Method::Minres) && !facts.suits_cholesky() {
             return None;
         }
         // On a grid neighbouring rows of A have the same offsets, and mostly so have those of G. Elsewhere slices are often refused, and rows are in f64.

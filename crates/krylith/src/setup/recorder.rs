@@ -7,6 +7,7 @@ use crate::operator::Preconditioner;
 use crate::precond::PrecondSpec;
 use crate::report::{Recovery, Seconds};
 use crate::space::Space;
+use crate::sparsify::Paired;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,6 +20,8 @@ pub struct SetupRecorder {
     pub(crate) shift: f64,
     /// A factor that was trained, to be made use of.
     pub(crate) trained: Option<Arc<TrainedMatrix>>,
+    /// What was set up from instead of a source whose pattern is not symmetric.
+    pub(crate) paired: Option<Paired>,
     /// The row of A at each place, if what is factored now is permuted.
     pub(crate) rows: Option<Vec<u32>>,
 }

@@ -15,7 +15,7 @@ use crate::setup::{
     Built, Findings, LayoutBuilder, SetupContext, SetupOptions, SetupRecorder, SetupSummary, agree,
     in_layouts, no_preconditioner,
 };
-use crate::sparsify::Sparsify;
+use crate::sparsify::{Paired, Sparsify};
 use crate::transform::{Ordering, order};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -96,27 +96,54 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         }
     }
 
-    /// Analyzes and factors, adding up the seconds; what fails on the way and is recovered from is recorded.
+    /// Analyzes and factors, adding up the seconds; what fails on the way and is recovered from is recorded. Where a symmetric pattern
+    /// is needed and that of the source is not, zeros and rounding errors on one side of the diagonal are left out.
     pub(super) fn set_up_one(
         &self,
         kind: PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<SetUp<S>, SolveError> {
-        let System { solver, space, layouts, a, source, scale, method, plan, .. } = *self;
+        let System { space, source, scale, .. } = *self;
+        recorder.paired = None;
         let trained = match kind.training_rounds() {
             Some(rounds) => Some(self.trained(rounds, recorder)?),
             None => None,
         };
-        let (source, scale) = match &trained {
-            Some(trained) => (trained.matrix(), exact_scale(space.host(), trained.matrix())?),
-            None => (source, scale),
-        };
+        if let Some(trained) = &trained {
+            let scale = exact_scale(space.host(), trained.matrix())?;
+            let findings = Findings::default();
+            return self.set_up_from((trained.matrix(), scale, trained.bytes()), findings, kind, recorder);
+        }
+        let steps = recorder.recovery.len();
+        // Findings about values are A's.
+        let built = self.set_up_from((source, scale, 0), self.findings.clone(), kind, recorder);
+        match pairs_after(space, &built, source)? {
+            None => built,
+            Some(paired) => {
+                recorder.recovery.truncate(steps);
+                let (source, kept) =
+                    paired.as_ref().map_or((source, 0), |paired| (paired.matrix(), paired.bytes()));
+                let built = self.set_up_from((source, scale, kept), self.findings.clone(), kind, recorder);
+                recorder.paired = paired;
+                built
+            }
+        }
+    }
+
+    /// The same from this source with this scale, which takes so many bytes besides what is reserved.
+    fn set_up_from(
+        &self,
+        (source, scale, kept): (&Csr<f64>, f64, usize),
+        findings: Findings,
+        kind: PrecondSpec,
+        recorder: &mut SetupRecorder,
+    ) -> Result<SetUp<S>, SolveError> {
+        let System { solver, space, layouts, a, method, plan, .. } = *self;
         let (options, own) = (solver.setup_options(plan, self.precision), a.matrix());
         let mut setup = SetupContext::new(options, space, a.domain(), own, source, (method, scale));
         setup.own = solver.own.as_ref();
-        // Those about values are A's.
-        setup.findings = if trained.is_some() { Findings::default() } else { self.findings.clone() };
-        setup.reserved = self.reserved as u64;
+        setup.findings = findings;
+        setup.reserved = (self.reserved + kept) as u64;
         agree(space, setup.require_room(kind))?;
         let (engine, mut summary) = match set_up_permuted(solver, &setup, layouts, kind, recorder)? {
             Some((engine, summary)) => (AnyEngine::Stored(engine), summary),
@@ -125,7 +152,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
                 (Built::InOrder(m), summary) => (AnyEngine::InOrder(InOrder::new(m)), summary),
             },
         };
-        let kept = self.reserved + trained.map_or(0, |trained| trained.bytes());
+        let kept = self.reserved + kept;
         summary.predicted += kept;
         summary.held += kept;
         Ok((engine, summary))
@@ -178,6 +205,22 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
 
 /// Training has nothing from smaller residuals but more iterations.
 const LEAST_TOLERANCE: f64 = 1e-10;
+
+/// The matrix to set up from after a set-up for which the pattern of this source was not symmetric: without the entries that have none across the diagonal, as
+/// long as they are negligible. The outer option is `None` after any other end, the inner one where all entries of this process have partners.
+pub(super) fn pairs_after<S: SolverSpace, T>(
+    space: &S,
+    ended: &Result<T, SolveError>,
+    source: &Csr<f64>,
+) -> Result<Option<Option<Paired>>, SolveError> {
+    let refused = matches!(ended, Err(SolveError::Setup(SetupError::PatternNotSymmetric)));
+    if space.first(refused.then_some((0, 0.0)))?.is_none() {
+        return Ok(None);
+    }
+    let paired = Paired::of(source);
+    let is_possible = space.first(paired.is_err().then_some((0, 0.0)))?.is_none();
+    Ok(paired.ok().filter(|_| is_possible))
+}
 
 /// Sets up the permuted and scaled system, if rows and columns do not stay as they are.
 pub(super) fn set_up_permuted<S: SolverSpace>(

@@ -11,7 +11,8 @@
 //! [`Solver`] has the choices; [`Solver::prepare`] keeps analysis, factor and workspace for many right-hand sides or for
 //! matrices whose values change.
 //!
-//! `auto` follows this rule. A matrix with symmetric values (up to rounding), a symmetric pattern and a positive diagonal gets CG; any other
+//! `auto` follows this rule. A matrix with symmetric values (up to rounding), a positive diagonal and a symmetric pattern, apart from entries that are zeros or rounding errors on
+//! one side, gets CG; any other
 //! matrix BiCGStab. A complete factor comes first, Cholesky's with CG, LDLᵀ or LU with GMRES(50), where it is predicted to cost less than the incomplete one for the
 //! solves that are expected ([`Solver::expect_solves`]). Iterations of an incomplete factor are predicted from the mesh; where most rows are not diagonally dominant they are taken to be 100 at least
 //! (60 if A is not definite), and 1000 where the diagonal has zero or tiny entries. The preconditioner of CG and BiCGStab is IC(0) or ILU(0) for matrices
@@ -48,6 +49,7 @@ mod plan;
 mod prepared;
 mod prospects;
 mod range;
+mod refactor;
 mod reorder;
 mod rounding;
 mod snap;

@@ -107,11 +107,11 @@ impl Solver {
             };
         }
         let of_factor = source.as_ref().unwrap_or(&facts);
-        let (definite, pattern) = (of_factor.may_be_definite(), of_factor.symmetric_pattern);
+        let (definite, cholesky) = (of_factor.may_be_definite(), of_factor.suits_cholesky());
         let open = self.preconditioner.is_auto();
         // Without IC(0) there is ILU(0), which needs another method than conjugate gradients.
         let suits_cg = match open {
-            true => definite && pattern,
+            true => cholesky,
             false => definite || self.preconditioner.is_none(),
         };
         let method = match self.method {
@@ -121,7 +121,7 @@ impl Solver {
         };
         // IC(0) goes with the methods that need a positive definite M, and with a matrix that can have one.
         let symmetric_method = matches!(method, Method::Cg | Method::Minres);
-        let preconditioner = match (symmetric_method, definite, pattern) {
+        let preconditioner = match (symmetric_method, definite, cholesky) {
             _ if !open => self.preconditioner,
             _ if method == Method::Lsmr => PrecondSpec::column_norms(),
             (true, true, true) => PrecondSpec::ic(0),

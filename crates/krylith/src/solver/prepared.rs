@@ -1,6 +1,6 @@
 //! Analysis, factor and workspace of one matrix pattern, for any number of solves.
 
-use super::build::{System, set_up_permuted, without};
+use super::build::{System, without};
 use super::certify::sizes_of;
 use super::null_space::{NullSpace, NullSpaces};
 use super::options::Solver;
@@ -11,7 +11,7 @@ use super::threads::Transposed;
 use super::winner::{Memory, Winner};
 use super::workspace::{Lease, Pool, Workspace};
 use crate::choice::Method;
-use crate::engine::{AnyEngine, DefaultSpace, Engine, SolverSpace};
+use crate::engine::{AnyEngine, DefaultSpace, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::learn::TrainedMatrix;
 use crate::matrix::{Csr, Pattern, SeenValues, exact_scale, sizes_of_matrix};
@@ -19,9 +19,9 @@ use crate::operator::LinearOperator;
 use crate::plan::{SolvePlan, Work};
 use crate::precond::PrecondSpec;
 use crate::report::{Recovery, Report, Seconds};
-use crate::setup::{LayoutBuilder, SetupContext, SetupRecorder, SetupSummary, agree};
+use crate::setup::{LayoutBuilder, SetupRecorder, SetupSummary, agree};
 use crate::space::require_same;
-use crate::sparsify::{Sparsified, Sparsify};
+use crate::sparsify::{Paired, Sparsified, Sparsify};
 use crate::transform::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -45,18 +45,20 @@ pub struct Prepared<A: LinearOperator<S>, S: SolverSpace = DefaultSpace> {
     pub(super) options: Solver,
     pub(super) space: Arc<S>,
     pub(super) layouts: &'static [&'static dyn LayoutBuilder<S>],
-    layout: S::Layout,
+    pub(super) layout: S::Layout,
     pub(super) method: Method,
     pub(super) engine: AnyEngine<S>,
     pub(super) pool: Pool<S, A>,
     pub(super) summary: SetupSummary,
     pub(super) plan: SolvePlan,
     /// The matrix that the factor is made from, if that is not the one that was given.
-    sparsified: Option<Sparsified>,
+    pub(super) sparsified: Option<Sparsified>,
+    /// That or A without entries on one side of the diagonal, if the factor is made from it.
+    pub(super) paired: Option<Paired>,
     pub(super) recovery: Vec<Recovery>,
     pub(super) seconds: Seconds,
     /// What was factored, if A is the matrix that was.
-    factored: Option<Seen>,
+    pub(super) factored: Option<Seen>,
     /// Those of the last A, with the matrix that it was, if it was one.
     null_spaces: Mutex<KnownNullSpaces<S>>,
     /// The A that the facts and warnings of the plan are about, if it is a matrix.
@@ -66,11 +68,11 @@ pub struct Prepared<A: LinearOperator<S>, S: SolverSpace = DefaultSpace> {
     /// The values of A that were last found to be finite.
     finite: Mutex<Option<SeenValues>>,
     /// The last `refactor` failed, and left no factor.
-    broken: bool,
+    pub(super) broken: bool,
     /// What the preconditioner is made from, where it is trained.
     pub(super) trained: Option<Arc<TrainedMatrix>>,
     /// How many steps of `recovery` belong to the preparation, not to a later matrix.
-    steps: usize,
+    pub(super) steps: usize,
     /// Aᵀ, once a solve has needed it.
     pub(super) transposed: Mutex<Option<Arc<Transposed>>>,
 }
@@ -186,6 +188,7 @@ impl Solver {
             broken: false,
             steps: recorder.recovery.len(),
             trained: recorder.trained,
+            paired: recorder.paired,
             transposed: Mutex::default(),
             options: self.clone(),
             space,
@@ -241,6 +244,7 @@ impl Solver {
             summary,
             plan,
             sparsified: None,
+            paired: None,
             recovery: Vec::new(),
             seconds: Seconds::default(),
         })
@@ -250,7 +254,8 @@ impl Solver {
 impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
     /// The matrix without some entries that the preconditioner is made from; none if it is made from A.
     pub fn sparsified(&self) -> Option<&Csr<f64>> {
-        self.sparsified.as_ref().map(Sparsified::matrix)
+        let paired = self.paired.as_ref().map(Paired::sparsified);
+        paired.or(self.sparsified.as_ref()).map(Sparsified::matrix)
     }
 
     /// Whether the prepared factor is made from A, or from what the caller gave for an operator without a matrix.
@@ -283,89 +288,12 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
     /// Whether it was set up for A as it is: in its order, all of its entries, no shift.
     pub(crate) fn is_of_a_as_given(&self) -> bool {
         let as_given = self.plan.ordering == Ordering::Natural && self.options.shift == 0.0;
-        as_given && self.sparsified.is_none() && self.recovery.is_empty()
+        as_given && self.sparsified().is_none() && self.recovery.is_empty()
     }
 
     /// Where it solves.
     pub(crate) fn space(&self) -> &Arc<S> {
         &self.space
-    }
-
-    /// Takes over the values of a matrix of the same pattern; allocates nothing unless a pivot is bad. A shift that the last
-    /// matrix needed is kept; a larger one is looked for if that is not enough. After an error there is no factor, and solves are
-    /// refused, until a matrix has one. A pattern that followed the values stays that of the first matrix.
-    pub fn refactor(&mut self, matrix: &Csr<f64>) -> Result<(), SetupError> {
-        let _span = tracing::info_span!("factor").entered();
-        self.memory.clear();
-        let mut recorder = SetupRecorder::default();
-        let result = self.refactor_engine(matrix, &mut recorder);
-        self.broken = match result {
-            Ok(_) => false,
-            // Whether anybody's factor is gone.
-            Err(ref error) => {
-                let gone = *error != SetupError::PatternChanged;
-                self.broken || self.space.first(gone.then_some((0, 0.0)))?.is_some()
-            }
-        };
-        self.summary.shift = result?;
-        self.recovery.truncate(self.steps);
-        self.recovery.extend(recorder.recovery);
-        self.seconds = recorder.seconds;
-        self.factored = self.factored.take().map(|_| Seen::new(&*self.space, matrix));
-        self.space.publish()?;
-        Ok(())
-    }
-
-    fn refactor_engine(
-        &mut self,
-        matrix: &Csr<f64>,
-        recorder: &mut SetupRecorder,
-    ) -> Result<f64, SetupError> {
-        let mut scale = 1.0;
-        agree(&*self.space, exact_scale(self.space.host(), matrix).map(|found| scale = found))?;
-        if self.plan.sparsify != Sparsify::Off {
-            let set = self.sparsified.as_mut().map_or(Ok(()), |sparsified| sparsified.set(matrix));
-            agree(&*self.space, set)?;
-        }
-        let source = self.sparsified.as_ref().map_or(matrix, Sparsified::matrix);
-        let source = match &mut self.trained {
-            Some(trained) if self.summary.kind.training_rounds().is_some() => {
-                agree(&*self.space, Arc::make_mut(trained).set(source))?;
-                trained.matrix()
-            }
-            _ => source,
-        };
-        let reserved = self.sparsified.as_ref().map_or(0, Sparsified::bytes);
-        if self.factored.is_some() && scale != 1.0 && !Engine::<S, A>::is_scaled(&self.engine) {
-            // Values that left the range since the preparation: everything is prepared anew, on the scaled matrix.
-            let Prepared { options, space, layouts, method, layout, plan, .. } = self;
-            let mut setup = SetupContext::new(
-                options.setup_options(plan, plan.precision),
-                &**space,
-                layout.clone(),
-                Some(matrix),
-                source,
-                (*method, scale),
-            );
-            setup.own = options.own.as_ref();
-            setup.reserved = reserved as u64;
-            let built = set_up_permuted(options, &setup, layouts, self.summary.kind, recorder);
-            let built = built.map_err(|error| match error {
-                SolveError::Setup(error) => error,
-                other => BackendError::Failed { what: other.to_string() }.into(),
-            })?;
-            if let Some((engine, mut summary)) = built {
-                summary.predicted += reserved;
-                summary.held += reserved;
-                (self.engine, self.summary) = (AnyEngine::Stored(engine), summary);
-                self.pool.clear();
-                return Ok(self.summary.shift);
-            }
-        }
-        let (engine, space) = (&mut self.engine, &*self.space);
-        let attempt = |shift| Engine::<S, A>::refactor(engine, space, source, shift);
-        let recover = self.plan.shifts() && self.summary.kind.info().can_shift;
-        recorder.factor(space, (recover, self.summary.kind), self.summary.shift, attempt)
     }
 
     /// Solves A x = b from the guess in `x`, vectors of the space. The answer is judged by the residual recomputed from A, x and b. A

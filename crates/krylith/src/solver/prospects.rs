@@ -1,5 +1,6 @@
 //! A plan with what it will take: the storages that the planned preconditioner is offered to, without a factor.
 
+use super::build::pairs_after;
 use super::options::Solver;
 use super::reorder::Permutations;
 use crate::engine::SolverSpace;
@@ -7,7 +8,7 @@ use crate::error::{SetupError, SolveError};
 use crate::matrix::{Csr, exact_scale};
 use crate::operator::LinearOperator;
 use crate::plan::{Considered, Facts, SolvePlan};
-use crate::setup::{LayoutBuilder, Prospect, SetupContext, SetupRecorder, agree};
+use crate::setup::{Findings, LayoutBuilder, Prospect, SetupContext, SetupRecorder, agree};
 use crate::space::require_same;
 use crate::sparsify::Sparsified;
 
@@ -44,30 +45,51 @@ impl Solver {
         let (mut plan, findings) = self.plan_for(space, (other, matrix), complete)?;
         let sparsified = self.sparsified(space, &mut plan, (matrix, &findings));
         let source = sparsified.as_ref().map_or(matrix, Sparsified::matrix);
-        let scale = exact_scale(space.host(), source)?;
+        let reserved = sparsified.as_ref().map_or(0, Sparsified::bytes);
         if plan.facts.is_none() {
             plan.facts = Some(Facts::of(space, other.unwrap_or(matrix))?);
             plan.preconditioner_facts = other.map(|_| Facts::of(space, matrix)).transpose()?;
         }
-        let kind = plan.preconditioner;
-        plan.predicted_entries = kind.predicted_entries(source.pattern());
-        if kind.is_none() {
-            return Ok(plan);
-        }
-        let method = plan.method.limited(space.total(&layout), self.max_iterations);
-        let options = self.setup_options(&plan, plan.precision);
-        let mut setup = SetupContext::new(options, space, layout, a.matrix(), source, (method, scale));
-        setup.findings = findings;
-        setup.reserved = sparsified.as_ref().map_or(0, Sparsified::bytes) as u64;
-        let mut recorder = SetupRecorder::default();
-        match Permutations::find(self, &setup, kind, &mut recorder)? {
-            None => look(setup, layouts, &mut plan, &mut recorder)?,
-            Some(found) => {
-                let matrices = found.permute(&setup, &mut recorder)?;
-                look(found.inner(&setup, &matrices), layouts, &mut plan, &mut recorder)?;
+        let ended = self.look_from((space, layouts, a), (source, reserved), &findings, &mut plan);
+        match pairs_after(space, &ended, source)? {
+            None => ended?,
+            Some(paired) => {
+                plan.considered.clear();
+                let (source, bytes) =
+                    paired.as_ref().map_or((source, 0), |paired| (paired.matrix(), paired.bytes()));
+                self.look_from((space, layouts, a), (source, reserved + bytes), &findings, &mut plan)?;
             }
         }
         Ok(plan)
+    }
+
+    /// Looks at the storages for a preconditioner that is made from this source, which takes so many bytes.
+    fn look_from<S: SolverSpace, A: LinearOperator<S>>(
+        &self,
+        (space, layouts, a): (&S, &[&dyn LayoutBuilder<S>], &A),
+        (source, reserved): (&Csr<f64>, usize),
+        findings: &Findings,
+        plan: &mut SolvePlan,
+    ) -> Result<(), SolveError> {
+        let kind = plan.preconditioner;
+        plan.predicted_entries = kind.predicted_entries(source.pattern());
+        if kind.is_none() {
+            return Ok(());
+        }
+        let (scale, layout) = (exact_scale(space.host(), source)?, a.domain());
+        let method = plan.method.limited(space.total(&layout), self.max_iterations);
+        let options = self.setup_options(plan, plan.precision);
+        let mut setup = SetupContext::new(options, space, layout, a.matrix(), source, (method, scale));
+        setup.findings = findings.clone();
+        setup.reserved = reserved as u64;
+        let mut recorder = SetupRecorder::default();
+        match Permutations::find(self, &setup, kind, &mut recorder)? {
+            None => look(setup, layouts, plan, &mut recorder),
+            Some(found) => {
+                let matrices = found.permute(&setup, &mut recorder)?;
+                look(found.inner(&setup, &matrices), layouts, plan, &mut recorder)
+            }
+        }
     }
 }
 

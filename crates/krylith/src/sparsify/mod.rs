@@ -20,11 +20,13 @@
 
 mod auto;
 mod chains;
+mod paired;
 mod paper;
 mod ranking;
 mod sparsified;
 
 pub(crate) use auto::{LEAST_GAIN, LEAST_GAIN_OF_DEFAULT, Setting};
+pub(crate) use paired::{Paired, with_partner};
 pub use paper::{Paper, Selection};
 pub use sparsified::Sparsified;
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct Sparsified {
     source: Arc<Pattern>,
     /// For every entry of A, whether Â has it.
-    kept: Vec<bool>,
+    pub(super) kept: Vec<bool>,
     matrix: Csr<f64>,
 }
 
@@ -48,9 +48,14 @@ impl Sparsified {
 
     /// Takes over the values of a matrix of the same pattern, without the entries that were dropped from the first; allocates nothing.
     pub fn set(&mut self, a: &Csr<f64>) -> Result<(), SetupError> {
-        require_pattern(&self.source, a.pattern())?;
+        self.require(a)?;
         self.fill(a);
         Ok(())
+    }
+
+    /// An error unless a matrix has the pattern of A.
+    pub(super) fn require(&self, a: &Csr<f64>) -> Result<(), SetupError> {
+        require_pattern(&self.source, a.pattern())
     }
 
     /// Bytes of Â and of the marks.

@@ -77,7 +77,7 @@ pub(super) static DIC: PrecondInfo = PrecondInfo {
 
 /// Without the signs of an M-matrix IC(0) often has bad pivots, and a level of fill is worth more.
 fn propose_ic(facts: &Facts) -> Vec<Likely> {
-    if !facts.may_be_definite() || !facts.symmetric_pattern {
+    if !facts.suits_cholesky() {
         return Vec::new();
     }
     let (n, gain) = (facts.across(), facts.gain_of_fill());
@@ -93,7 +93,7 @@ fn propose_ic(facts: &Facts) -> Vec<Likely> {
 
 /// MIC(0) of an M-matrix has good pivots; of one that nearly is one, a level of fill is needed.
 fn propose_mic(facts: &Facts) -> Vec<Likely> {
-    if !facts.may_be_definite() || !facts.symmetric_pattern || !facts.is_diffusion() {
+    if !facts.suits_cholesky() || !facts.is_diffusion() {
         return Vec::new();
     }
     let (root, omega) = (facts.across().sqrt(), facts.relaxation());
