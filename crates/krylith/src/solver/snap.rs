@@ -86,7 +86,7 @@ mod tests {
     fn thirds_and_sevenths() {
         let entries = [parts(2.0, 3.0), parts(-1.0, 7.0), (1.0, 0.0), (0.0, 0.0), parts(5.0, 1024.0 * 3.0)];
         let (y, low): (Vec<f64>, Vec<f64>) = entries.into_iter().unzip();
-        assert_eq!(snapped(&y, &low), Some(vec![14.0, -3.0, 21.0, 0.0, 105.0 / 1024.0]));
+        assert_eq!(snapped(&y, &low), Some(vec![14.0, -3.0, 21.0, 0.0, 35.0 / 1024.0]));
     }
 
     #[test]
