@@ -279,7 +279,8 @@ mod tests {
             let v = 2f64.powi(of_a);
             let entries = [(0, 0, 2.0 * v), (0, 1, v), (1, 0, v), (1, 1, 3.0 * v)];
             let a = Csr::from_entries(2, 2, entries).unwrap();
-            let found = normal_residual(a.view(), &[2f64.powi(of_y / 2) * 2f64.powi(of_y - of_y / 2), 0.0], &[]);
+            let found =
+                normal_residual(a.view(), &[2f64.powi(of_y / 2) * 2f64.powi(of_y - of_y / 2), 0.0], &[]);
             assert!(found.in_roundings > 1e14 && !found.is_zero && found.ratio == 1.0, "{found:?}");
         }
         // Of two entries 2⁻¹¹⁰⁰ apart the smaller may be lost, and is then no reason to take the column for zero.
