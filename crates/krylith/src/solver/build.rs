@@ -130,7 +130,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         }
     }
 
-    /// The same from this source with this scale, which takes so many bytes besides what is reserved.
+    /// Analyzes and factors this source with this scale; `kept` are the bytes that the source takes besides what is reserved.
     fn set_up_from(
         &self,
         (source, scale, kept): (&Csr<f64>, f64, usize),

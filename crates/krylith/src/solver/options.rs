@@ -153,7 +153,7 @@ impl Solver {
         self
     }
 
-    /// How many right-hand sides are to be solved for with the matrix, 1 by default. Choices weigh the set-up against so many solves.
+    /// How many right-hand sides are to be solved for with the matrix, 1 by default. Choices weigh the cost of the set-up against that of these solves.
     ///
     /// ```
     /// use krylith::{PrecondSpec, Solver, gallery::Problem};

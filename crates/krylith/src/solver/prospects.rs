@@ -63,7 +63,7 @@ impl Solver {
         Ok(plan)
     }
 
-    /// Looks at the storages for a preconditioner that is made from this source, which takes so many bytes.
+    /// Looks at the storages for a preconditioner that is made from this source; `reserved` are the bytes that it takes.
     fn look_from<S: SolverSpace, A: LinearOperator<S>>(
         &self,
         (space, layouts, a): (&S, &[&dyn LayoutBuilder<S>], &A),
