@@ -6,7 +6,7 @@ mod exact;
 use exact::{Random, norm, relative_residual, residual};
 use krylith::gallery::Problem;
 use krylith::report::NullLevel;
-use krylith::solver::NullSpace;
+use krylith::solver::{NullSpace, Precision};
 use krylith::{Csr, Method, Outcome, PrecondSpec, Report, Solution, SolveError, Solver};
 
 fn problem(name: &str) -> Csr<f64> {
@@ -313,6 +313,26 @@ fn least_squares_of_rank_one() {
         let is_shortest = norm(&off) <= 1e-6 * (1.0 + norm(&shortest));
         assert!(expected == Outcome::Converged || is_shortest, "{u:?} {v:?} {b:?}: {x:?} {shortest:?}");
     }
+}
+
+/// The method ends beside the answer, because a multiple of the null vector takes the digits of x; without it x is exact.
+#[test]
+fn an_answer_that_its_null_vectors_had_hidden() {
+    // u vᵀ, its zeros among the entries.
+    let (u, v) = ([3.0, 2.0, 1.0, 0.0], [-3.0, 2.0, 2.0, -1.0]);
+    let a = Csr::from_entries(4, 4, (0..16).map(|k| (k / 4, k % 4, u[k / 4] * v[k % 4]))).unwrap();
+    let b = [-24.0, -16.0, -8.0, 0.0];
+    let mut x = vec![9.052570219496164e9, 4.834057349372211e9, 7.333181718198055e9, -9.46301239324895e9];
+    let solver = Solver::new()
+        .method(Method::Gmres(1))
+        .preconditioner(PrecondSpec::ldlt())
+        .precision(Precision::F32)
+        .null_space(NullSpace::Constant)
+        .rtol(1e-14)
+        .max_iterations(300);
+    let report = solver.solve_from(&a, &b, &mut x).unwrap();
+    check(&a, &b, &x, &report, 1e-14);
+    assert_eq!(report.outcome, Outcome::Converged, "{report}");
 }
 
 /// Products that underflow are no proof: A is regular, and well-conditioned.

@@ -19,6 +19,8 @@ pub enum Check {
     FalseSingular,
     /// A vector that proves nothing.
     FalseNullVector,
+    /// The residual of x meets half of the relative tolerance, as residuals in double-double show, and the outcome is another.
+    MissedAnswer,
     /// `Converged` and x or the residual is not finite.
     ConvergedNotFinite,
     /// The reported residual is not that of x.
@@ -41,11 +43,12 @@ pub enum Check {
 
 impl Check {
     /// Every check, in the order of the report.
-    pub const ALL: [Check; 13] = [
+    pub const ALL: [Check; 14] = [
         Check::FalseConverged,
         Check::FalseLeastSquares,
         Check::FalseSingular,
         Check::FalseNullVector,
+        Check::MissedAnswer,
         Check::ConvergedNotFinite,
         Check::ReportedResidual,
         Check::WorseThanGuess,
@@ -63,6 +66,7 @@ impl Check {
             Check::FalseLeastSquares => "false_least_squares",
             Check::FalseSingular => "false_singular",
             Check::FalseNullVector => "false_null_vector",
+            Check::MissedAnswer => "missed_answer",
             Check::ConvergedNotFinite => "converged_not_finite",
             Check::ReportedResidual => "reported_residual",
             Check::WorseThanGuess => "worse_than_guess",
@@ -282,6 +286,20 @@ fn check_answer(findings: &mut Findings, system: &System, report: &Report, given
         findings.check(Check::FalseConverged, (!truth.meets(rtol, atol)).then(words));
     }
     let (rtol, atol) = (system.options.rtol, system.options.atol);
+    if !converged && report.outcome != Outcome::Interrupted {
+        let words = || {
+            format!(
+                "{}: ‖b − A x‖ = {} meets {}",
+                report.outcome.name(),
+                truth.residual,
+                truth.bound(rtol, atol)
+            )
+        };
+        // Double-double has more than 96 bits.
+        let terms = Wide::from_f64(truth.longest_row as f64 + 2.0);
+        let certain = truth.magnitude.mul(terms).mul(Wide::power_of_two(-96)) < truth.bound(rtol / 4.0, 0.0);
+        findings.check(Check::MissedAnswer, (certain && truth.meets(rtol / 2.0, 0.0)).then(words));
+    }
     let answer = Answer { a, b, x, truth: &truth, rtol, atol };
     if report.outcome == Outcome::LeastSquares {
         findings.check(Check::FalseLeastSquares, answer.wrong_least_squares(report));

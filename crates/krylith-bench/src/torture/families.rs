@@ -18,6 +18,7 @@ pub fn hostile(family: &str, n: usize, rng: &mut Rng) -> Csr<f64> {
         "symmetric" => symmetric(n, numbers, rng),
         "spd" => spd(n, numbers, rng),
         "nearly-symmetric" => nearly_symmetric(n, numbers, rng),
+        "one-sided" => one_sided(n, numbers, rng),
         "zero-diagonal" => zero_diagonal(n, numbers, rng),
         "empty-rows" => empty_rows(n, numbers, rng),
         "dense-rows" => dense_rows(n, numbers, rng),
@@ -102,6 +103,19 @@ fn nearly_symmetric(n: usize, numbers: Numbers, rng: &mut Rng) -> Entries {
             0 if i != j => entries.remove(i, j),
             1 => entries.set(i, j, value * (1.0 + f64::EPSILON)),
             _ => entries.set(i, j, value * (1.0 + rng.pick(&[1e-14, 1e-10, 1e-6, 1e-2, 1.0]))),
+        }
+    }
+    entries
+}
+
+/// Symmetric but for zeros, or numbers of the size of rounding errors, that have nothing across the diagonal.
+fn one_sided(n: usize, numbers: Numbers, rng: &mut Rng) -> Entries {
+    let mut entries = if rng.once_in(3) { symmetric(n, numbers, rng) } else { spd(n, numbers, rng) };
+    let values: &[f64] = rng.pick(&[&[0.0][..], &[0.0, -0.0], &[0.0, 1e-17, -1e-18], &[1e-300, 1e-15]]);
+    for _ in 0..if n > 1 { 1 + rng.below(n) } else { 0 } {
+        let (i, j) = (rng.below(n), rng.below(n));
+        if i != j && entries.get(i, j).is_none() && entries.get(j, i).is_none() {
+            entries.set(i, j, rng.pick(values));
         }
     }
     entries
@@ -385,6 +399,8 @@ mod tests {
             for family in ["symmetric", "spd", "negative-definite"] {
                 assert!(make(family).symmetry().symmetric, "{family}");
             }
+            let one_sided = make("one-sided");
+            assert!(one_sided.asymmetry() < 1e-13 && !one_sided.symmetry().pattern);
             let spd = make("spd");
             for i in 0..spd.nrows() {
                 let (columns, values) = spd.row(i);

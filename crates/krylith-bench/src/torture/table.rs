@@ -76,6 +76,7 @@ fn axes() -> [Axis; COUNT] {
                 ("symmetric", 3),
                 ("spd", 4),
                 ("nearly-symmetric", 3),
+                ("one-sided", 3),
                 ("zero-diagonal", 3),
                 ("empty-rows", 2),
                 ("duplicates", 2),

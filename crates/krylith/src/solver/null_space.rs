@@ -198,6 +198,7 @@ impl<S: SolverSpace> NullSpaces<S> {
         outcome: Outcome,
     ) -> Result<Outcome, BackendError> {
         let space = certifier.space();
+        let mut meets = false;
         if !self.right.is_empty() {
             let mut before = space.zeros(&space.layout(x))?;
             space.copy(x, &mut before)?;
@@ -205,14 +206,18 @@ impl<S: SolverSpace> NullSpaces<S> {
             let norm = certifier.residual_norm();
             project(space, &self.right, x)?;
             certifier.round_as_returned(x)?;
-            let meets = certifier.measure(x)?;
+            meets = certifier.measure(x)?;
             let is_worse = outcome == Outcome::Converged || certifier.residual_norm() > norm;
             if !meets && is_worse || certifier.residual_norm().is_nan() {
                 space.copy(&before, x)?;
-                certifier.measure(x)?;
+                meets = certifier.measure(x)?;
             }
         }
-        let Some(removed) = removed else { return Ok(outcome) };
+        let Some(removed) = removed else {
+            // Without a large component in the null space x may have digits that it had no room for.
+            let met = meets && outcome != Outcome::Interrupted;
+            return Ok(if met { Outcome::Converged } else { outcome });
+        };
         // What was found of b without the part is not true of b.
         let beside = certifier.take_witness();
         if certifier.judge_by(&removed.given, options, x)? {
