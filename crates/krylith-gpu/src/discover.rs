@@ -74,7 +74,7 @@ pub fn devices() -> Devices {
 
 impl Devices {
     /// The device that `auto` takes: the first GPU that Krylith can run on, NVIDIA's by CUDA. The error is the reason why each other device is
-    /// not taken: a processor that is reached through OpenCL is no faster than threads.
+    /// not taken: a processor that is reached through OpenCL has threads without a driver between.
     pub fn choose(&self) -> Result<Selector, String> {
         let usable = |info: &&DeviceInfo| info.kind == DeviceKind::Gpu && info.lacks().is_none();
         if let Some(info) = self.found.iter().find(usable) {

@@ -1,6 +1,6 @@
 //! Preconditioners on a device.
 //!
-//! IC(0) and ILU(0) are eliminated there, level by level, with the shifts and the smallest bad row of threads. Every other factor is made by
+//! IC(0) and ILU(0), of a sparsified matrix too, are eliminated there if no diagonal entry is missing, level by level, with the shifts and the smallest bad row of threads. Every other factor is made by
 //! threads of the host: its triangles, or the matrices of an approximate inverse, are uploaded and applied on the device; a
 //! refactorization uploads values only. What has neither, such as a complete factor, is applied by the host, with a copy in each direction.
 #![allow(unsafe_code)]

@@ -1,4 +1,6 @@
-//! Krylith on devices: GPUs of any maker, and processors through their OpenCL drivers.
+//! Krylith on devices: GPUs through OpenCL or CUDA, and processors through their OpenCL drivers.
+//!
+//! No GPU has run it yet. OpenCL has run on processors, with PoCL and Intel's runtime; for CUDA the kernels are compiled, and the host's side runs against a stub.
 //!
 //! The kernels are one source in a small dialect of C (`kernels/`), compiled when a program runs: by OpenCL, or by NVRTC for CUDA. Both are
 //! loaded dynamically, so nothing is needed to build, and a machine without a driver gets an error that says what to install.
