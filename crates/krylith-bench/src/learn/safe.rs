@@ -1,4 +1,5 @@
-//! Whether every definite matrix gets a preconditioner that needs no more iterations than Jacobi: `learned` as a user asks for it.
+//! Whether every definite matrix gets a preconditioner that needs no more iterations than Jacobi: `learned` as a user asks for it. Where neither converges,
+//! residuals are compared.
 
 use super::{Options, matrix, names};
 use crate::Failure;

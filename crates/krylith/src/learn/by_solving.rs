@@ -1,7 +1,7 @@
 //! Training before a solve on the pairs of solves with random right-hand sides: what [`Learned`] does in a sequence, without waiting for one.
 //!
 //! It begins with IC(0), shifted if need be, or with the diagonal where that is better. The pairs weigh the modes that conjugate gradients struggle with,
-//! the probe is the measure that ends it, and no factor is taken that is worse than the one before.
+//! the probe is the measure that ends it, and no factor is taken with which the probe is predicted to take longer than with the one before.
 
 use super::model::require_positive;
 use super::online::{Learned, Learning, LearningReport};
