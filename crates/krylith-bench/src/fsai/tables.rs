@@ -3,11 +3,11 @@
 //! b = A·1, x₀ = 0, CG until ‖r‖₂ / ‖b‖₂ ≤ 1e-8, at most 10,000 iterations, as there. The contestants:
 //!
 //! * Jacobi;
-//! * `fsai` with the paper's own τ, k and δ;
+//! * `fsai` with the paper's own τ, k and δ, but with our filter, which compares in units of the diagonal of A where the paper compares |gⱼ| with δ ‖g‖₂;
 //! * `fsai` with its k and δ, and the least of some τ with which G is at most as dense before the filter as the paper's;
 //! * `fsai` and `afsai` as they are without numbers.
 //!
-//! The stand-ins are of the same kinds and sizes as the paper's matrices, with other numbers, so that one τ keeps more or less of them. What would take more
+//! The stand-ins are of the same kinds and, but for Cube3D's, sizes as the paper's matrices, with other numbers and another difficulty, so that one τ keeps more or less of them. What would take more
 //! than [`MOST_OPERATIONS`] for its systems is left out, and the report says so. Contestants take turns in every round; the least total counts, with its phases.
 
 use super::Options;

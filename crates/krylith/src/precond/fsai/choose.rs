@@ -5,7 +5,7 @@
 //! high power, those with many unknowns per point the first. τ is 0.1, or less where hardly any coupling is so strong, so that something is left. δ is τ: it brings G back to
 //! fewer entries than A has. The first power is not filtered.
 //!
-//! The figures come from runs of 92 settings on 13 problems (`docs/inverses.md`).
+//! The figures come from trials that are not kept; the kept run compares 17 settings of approximate inverses on 12 problems (`docs/inverses.md`).
 
 use super::pattern::roots_of_diagonal;
 use super::rows::MOST_INDICES;

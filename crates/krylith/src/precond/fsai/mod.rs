@@ -8,7 +8,7 @@
 //! (`rows`), filter and scale (`filter`), transpose.
 //!
 //! Deviations from the paper's Algorithm 3.1, whose text and equations say otherwise in each: k steps of (3.9) and not k − 1; magnitudes in drop tests; the
-//! diagonal is always kept; one scaling per row. Unlike there, the filter compares in units of the diagonal of A. A pivot that is not positive shrinks the pattern of its row, so a factor is always
+//! diagonal is always kept; one scaling per row. The filter is ours too: it compares in units of the diagonal of A, |gⱼ| √aⱼⱼ, the paper |gⱼ|. A pivot that is not positive shrinks the pattern of its row, so a factor is always
 //! found, and Gᵀ G is always positive definite.
 //!
 //! G is computed by rows; A, G and Gᵀ are then stored in whatever placement products are fast in (`layout`): as stencils on a grid, in blocks, in slices, by
