@@ -200,7 +200,7 @@ impl Structure {
         choose(pattern, in_order(found), reason)
     }
 
-    /// Levels of the grid: how many steps a sweep takes, points of one level at once.
+    /// Levels of the grid: how many steps a sweep would take with the points of one level at once. Sweeps here go along lines instead.
     pub fn levels(&self) -> usize {
         Mapping::new(&self.stencil).levels(&self.grid)
     }

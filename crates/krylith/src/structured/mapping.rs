@@ -6,10 +6,14 @@
 //!
 //! do not need each other if every lower offset lowers the level. Along z = 0 this asks a y + x < 0 for each lower (x, y), so a
 //! is one more than the largest ⌊x / −y⌋ of those with y < 0; then b is one more than the largest ⌊(x + a y) / −z⌋ of those
-//! with z < 0; neither is below 1. These are the levels of the paper's affine transformation (its equations 1 and 2): x + y + z
-//! for Star-7P, x + 2y + 3z for Diamond-13P, x + 2y + 4z for Box-27P. Acyclic by construction: a dependency always comes from a
+//! with z < 0; neither is below 1. For the stencils that have a name in the paper these are the levels of
+//! its affine transformation (equations 1 and 2): x + y + z for Star-7P, x + 2y + 3z for Diamond-13P, x + 2y + 4z for Box-27P. For other sets of offsets they need not
+//! be: the paper takes an offset of the stencil itself as an axis, here weights are the least integers. Acyclic by construction: a dependency always comes from a
 //! smaller level. The upper offsets, turned around, give the same weights where the stencil is symmetric; otherwise the larger ones
 //! serve both sweeps.
+//!
+//! No sweep runs by these levels. Sweeps go along lines that lag (`layout`, `pipeline`); the layout takes the weight of y for the least lag, and the number of
+//! levels is what is reported and priced.
 //!
 //! Reference: Luo et al. 2025, section 4.1, doi:10.1145/3721145.3725745.
 

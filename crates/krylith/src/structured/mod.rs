@@ -76,7 +76,8 @@
 //! | Diamond-25P | `diamond(3, 2)` | 12 | 82 | 70 | x + 2y + 3z | nx + 2ny + 3nz − 5 |
 //! | Box-27P | `cube(3, 1)` | 13 | 101 | 88 | x + 2y + 4z | nx + 2ny + 4nz − 6 |
 //!
-//! Any other set of offsets that reaches at most 7 lines and 7 planes is as good ([`Stencil::new`]); [`Mapping`] gives its levels.
+//! Any other set of offsets that reaches at most 7 lines and 7 planes is as good ([`Stencil::new`]); [`Mapping`] gives its levels, which
+//! are those of the paper for the stencils that it names. No sweep runs by levels: lines lag instead.
 //!
 //! # Files
 //!
