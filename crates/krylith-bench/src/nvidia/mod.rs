@@ -2,7 +2,8 @@
 //!
 //! Its protocol: b = A·1, the guess 0, CG for definite matrices and BiCGStab for the others, ‖r‖ ≤ 1e-7 ‖b‖, at most 2000 iterations; seconds
 //! of factorization, copying to the device, analysis and solve. The matrices cannot be had: the gallery's stand-ins have their sizes and
-//! kinds, not their numbers, so iterations are shown beside the paper's and need not be theirs.
+//! families, neither their numbers nor their difficulty. Iterations are shown beside the paper's and are not theirs: in the kept run three of twelve are within 25 %
+//! with ILU(0) (ecology2, thermal2, atmosmodd), while `apache` takes 8 for 713.
 //!
 //! Everybody solves with the same factor by the same definition; for definite matrices `ilut` is made [symmetric]. Krylith on threads has the storage that it chooses for that factor.
 

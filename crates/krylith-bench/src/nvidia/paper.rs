@@ -14,11 +14,11 @@ pub fn ilut(preconditioner: &str) -> Option<(usize, f64)> {
 pub struct PaperMatrix {
     /// As the collection calls it.
     pub name: &'static str,
-    /// The gallery's stand-in at the size of the matrix, if there is one.
+    /// The gallery's stand-in at the size of the matrix, not of its difficulty, if there is one.
     pub stand_in: Option<&'static str>,
     /// Solved by conjugate gradients; the others by BiCGStab.
     pub definite: bool,
-    /// Iterations on the GPU, for each preconditioner. BiCGStab has halves.
+    /// Iterations on the GPU, for each preconditioner. BiCGStab has halves; 2000 is the paper's limit, at which `thermomech_dK` has not converged.
     pub iterations: [f64; 4],
     /// Seconds of factorization, copy, solve on the processor and solve on the GPU, for each preconditioner. The analysis is part of the
     /// solve on the GPU.

@@ -134,7 +134,7 @@ fn exact(record: &Record) -> String {
     )
 }
 
-/// Where fewer entries took fewer iterations, and stand-ins for two of the three matrices that the paper reports this of.
+/// Where fewer entries took fewer iterations, and stand-ins, of the size and family alone, for two of the three matrices that the paper reports this of.
 fn conditions(record: &Record) -> String {
     let trials = |case: &Case| -> Vec<Trial> {
         ["off"]

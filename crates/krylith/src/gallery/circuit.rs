@@ -6,7 +6,8 @@
 //! twelfth of the nodes has one long link, to the partner given by an involution of the nodes. Every node leaks 10⁻⁶ and
 //! one of 1024 is tied to ground by 1, so that the matrix is positive definite whatever edges are missing.
 //! `graph-laplacian` has all edges of the lattice and no way to ground: it is connected, and constants are its null space.
-//! 1259 x 1259 is near G3_circuit (n = 1,585,478, nnz = 7,660,826).
+//! 1259 x 1259 is near G3_circuit (n = 1,585,478, nnz = 7,660,826) in size, not in difficulty: CG with ILU(0) takes 118 iterations to 1e-7, there 183
+//! (benchmarks/runs/2026-11-18-nvidia).
 
 use super::grid::Grid;
 use super::random::{SEED, hash, power_of_ten, uniform};

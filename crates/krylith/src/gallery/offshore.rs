@@ -8,7 +8,8 @@
 //!
 //! κ is 3.3 in water, 0.5 in sediment and 0.01 in rock, by the height of a cell relative to two wavy interfaces. Unknowns are the points of the
 //! grid; those outside are Dirichlet nodes, which enter the diagonal alone. The elements of an edge are added in the order of their cells from
-//! both of its ends, so the matrix is symmetric to the bit. 64 x 64 x 64 is near offshore (n = 259,789, nnz = 4,242,673).
+//! both of its ends, so the matrix is symmetric to the bit. 64 x 64 x 64 is near offshore (n = 259,789, nnz = 4,242,673) in size, not in
+//! difficulty: CG with ILU(0) takes 80 iterations to 1e-7, there 25 (benchmarks/runs/2026-11-18-nvidia).
 //! Reference: Kuhn 1960, doi:10.1147/rd.45.0518.
 
 use super::blocks::{Offset, Points, Row};

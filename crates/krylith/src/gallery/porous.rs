@@ -16,7 +16,8 @@
 //! with 5 x 5 x 3 nodes, a middle along both axes with 3 x 3 x 3: 48 in the mean of a plane, half of them 45.
 //!
 //! The matrix is symmetric positive definite, being the Galerkin matrix of a positive form, and no M-matrix. 150 x 150 x 33 nodes are near PFlow_742
-//! (n = 742,793, nnz = 37,138,461, 50 entries per row), which is of the same kind: 742,500 rows with 46.4 entries.
+//! (n = 742,793, nnz = 37,138,461, 50 entries per row), which is of the same kind: 742,500 rows with 46.4 entries. It is easier: CG with Jacobi takes 1274 iterations
+//! to 1e-8, there more than 10,000 (benchmarks/runs/2026-11-17-fsai-tables-large).
 //! Reference: Hughes, The Finite Element Method, 2000, chapter 3.
 //!
 //! Same bits from both sides: K and M are symmetric, and both sides sum the shared elements in the same order.

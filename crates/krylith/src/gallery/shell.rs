@@ -7,7 +7,8 @@
 //!
 //! with ê the components of e along the mean tangents and t = 0.1: sheets, shear and bending of unlike stiffness. Nodes next to x = 0 have a beam to a clamped
 //! one; the other edges are free. Each term is k g gᵀ for a vector g over the ten unknowns of a beam, so A is positive definite and, with every beam
-//! taken from its lower to its upper node, symmetric to the bit. 318 x 318 nodes are near af_shell3 (n = 504,855, nnz = 17,562,051).
+//! taken from its lower to its upper node, symmetric to the bit. 318 x 318 nodes are near af_shell3 (n = 504,855, nnz = 17,562,051) in size,
+//! not in difficulty: ILU(0) of it is not definite, and with that of af_shell3 CG takes 571 iterations to 1e-7 (benchmarks/runs/2026-11-18-nvidia).
 
 use super::blocks::{Offset, Points, Row};
 use super::grid::Grid;

@@ -6,7 +6,8 @@
 //! K is the stiffness of right triangles (for edges along the axes −1, for diagonals 0, diagonal 4), K_κ the same with conductivities κ = 10^(2 U(0, 1)) by blocks of 16 x 16
 //! cells, M the lumped mass, and C the central difference along x and half of that along diagonals: temperature expands the body, and no heat of deformation balances it, so A is not symmetric. Nodes
 //! outside are zero.
-//! Diagonals of K are stored zeros. 320 x 319 nodes are near thermomech_dK (n = 204,316, nnz = 2,846,228).
+//! Diagonals of K are stored zeros. 320 x 319 nodes are near thermomech_dK (n = 204,316, nnz = 2,846,228) in size, not in difficulty: BiCGStab with ILU(0) takes
+//! 175 iterations to 1e-7, and does not converge in 2000 there (benchmarks/runs/2026-11-18-nvidia).
 
 use super::blocks::{Offset, Points, Row};
 use super::grid::Grid;
