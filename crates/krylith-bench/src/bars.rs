@@ -38,12 +38,12 @@ pub struct Group {
 }
 
 impl Figure {
-    /// Writes NAME.png and NAME.svg, this many pixels wide; the name of the picture with what it shows.
+    /// Writes NAME.svg, this many pixels wide; the name of the picture with what it shows.
     pub fn write(&self, folder: &Path, name: &str, width: u32) -> Result<(String, String), Failure> {
         let size = (width, 110 + 330 * self.panels.len() as u32);
-        save(&folder.join(format!("{name}.png")), size, self)?;
-        save(&folder.join(format!("{name}.svg")), size, self)?;
-        Ok((format!("{name}.svg"), self.title.clone()))
+        let file = format!("{name}.svg");
+        save(&folder.join(&file), size, self)?;
+        Ok((file, self.title.clone()))
     }
 }
 
@@ -241,7 +241,6 @@ mod tests {
             ],
         };
         assert_eq!(figure.write(folder.path(), "a", 600).unwrap(), ("a.svg".into(), "two bars".into()));
-        assert!(folder.path().join("a.png").is_file());
         let text = std::fs::read_to_string(folder.path().join("a.svg")).unwrap();
         assert!(["petsc", "triad", "P1", "14", "2.5x"].iter().all(|word| text.contains(word)));
     }

@@ -77,7 +77,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         equal[2],
     );
     if let Some(path) = &options.output {
-        std::fs::write(path, format!("{:#}\n", Value::Array(results)))?;
+        crate::record::save(path, &results)?;
     }
     if wrong > 0 { Err(format!("{wrong} matrices are wrong").into()) } else { Ok(()) }
 }

@@ -1,7 +1,7 @@
 //! What the folders of studies have in common: machine, command and the memory's rate at the head, a text and the figures.
 
-use crate::Failure;
 use crate::compare::{limited, machine, outcome};
+use crate::{Failure, record};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -84,8 +84,7 @@ pub fn of_results(output: Option<&Path>, head: &Head, study: &str) -> Result<Pat
 
 /// Writes the text and the figures; what was measured so far stays, should the run be interrupted.
 pub fn write(folder: &Path, study: &str, record: &impl Serialize, text: &str) -> Result<(), Failure> {
-    let figures = serde_json::to_string_pretty(record)?;
-    std::fs::write(folder.join(format!("{study}.json")), format!("{figures}\n"))?;
+    record::save(&record::path(folder, study), record)?;
     Ok(std::fs::write(folder.join("README.md"), text)?)
 }
 

@@ -8,7 +8,7 @@ use crate::catalogue::parse;
 use clap::Args;
 use krylith::io;
 use krylith::structured::Structure;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -73,7 +73,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     println!("\n{found} of {} matrices have a grid.", entries.len());
     if let Some(path) = &options.output {
-        std::fs::write(path, format!("{:#}\n", Value::Array(results)))?;
+        crate::record::save(path, &results)?;
     }
     Ok(())
 }

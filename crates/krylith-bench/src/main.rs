@@ -24,6 +24,7 @@ mod peers;
 mod predictions;
 mod profile;
 mod read;
+mod record;
 mod refactor;
 mod rhs;
 mod share;

@@ -5,9 +5,9 @@
 //! residual of every answer is computed once more here, row by row in the order of the entries. With `--answers` everything
 //! that is called converged is kept for another program to judge: `peers/check_answers.py` reads the matrix files itself.
 
-use crate::Failure;
 use crate::catalogue::{Entry, parse};
 use crate::rhs::{Choice, Rhs};
+use crate::{Failure, record};
 use clap::Args;
 use krylith::observe::Iteration;
 use krylith::solver::{Method, PrecondSpec};
@@ -77,7 +77,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         println!("| {way} | {rhs} | {outcome} | {count} |");
     }
     if let Some(path) = &options.output {
-        std::fs::write(path, format!("{:#}\n", Value::Array(results)))?;
+        record::save(path, &results)?;
     }
     if wrong > 0 { Err(format!("{wrong} answers are called converged and are not").into()) } else { Ok(()) }
 }
@@ -206,7 +206,7 @@ mod tests {
             answers: Some(folder.join("answers")),
         };
         run(&options).unwrap();
-        let results: Value = serde_json::from_slice(&std::fs::read(output).unwrap()).unwrap();
+        let results: Value = record::load(&output).unwrap();
         let found: Vec<[&str; 3]> = results
             .as_array()
             .unwrap()

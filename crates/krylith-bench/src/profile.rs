@@ -124,7 +124,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     report(&races);
     if let Some(path) = &options.output {
-        std::fs::write(path, serde_json::to_string_pretty(&races)?)?;
+        crate::record::save(path, &races)?;
     }
     let Some(path) = &options.plot else { return Ok(()) };
     let contestants = ["auto"].into_iter().chain(PEERS);

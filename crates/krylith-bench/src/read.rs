@@ -4,7 +4,7 @@
 //! timed is the way from the file (in the system's cache) to sorted compressed rows; for the Python readers, which stop at
 //! coordinates, the time without the conversion is given too.
 
-use crate::Failure;
+use crate::{Failure, record};
 use clap::Args;
 use krylith::gallery::Problem;
 use krylith::io;
@@ -103,7 +103,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
                     "coordinates_seconds": c.coordinates })
             })
             .collect();
-        std::fs::write(path, format!("{:#}\n", json!({ "bytes": bytes, "nnz": nnz, "results": results })))?;
+        record::save(path, &json!({ "bytes": bytes, "nnz": nnz, "results": results }))?;
     }
     Ok(())
 }

@@ -79,7 +79,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         }
     }
     match &options.output {
-        Some(file) => Ok(std::fs::write(file, format!("{}\n", serde_json::to_string_pretty(&all)?))?),
+        Some(file) => crate::record::save(file, &all),
         None => Ok(()),
     }
 }

@@ -21,6 +21,7 @@ pub use once::{OnceOptions, run as once};
 pub use triad::{TriadOptions, once as triad_once};
 
 use crate::Failure;
+use crate::record::{load, path, save};
 use crate::rhs::{Choice, Rhs};
 use clap::Args;
 pub(crate) use contestants::{Call, Contestant};
@@ -81,7 +82,7 @@ pub struct Options {
     /// Results go to this folder instead
     #[arg(long)]
     pub(crate) output: Option<PathBuf>,
-    /// Write tables and plots of a finished run again, from its compare.json in this folder
+    /// Write tables and plots of a finished run again, from its compare.json.zst in this folder
     #[arg(long)]
     pub(crate) render: Option<PathBuf>,
     /// Problems with the contestants that solve each, in place of all the others; what other studies ask for.
@@ -105,8 +106,7 @@ const BIG_TRIAD: u64 = 3 << 30;
 /// Runs the comparison and writes its folder.
 pub fn run(options: &Options) -> Result<(), Failure> {
     if let Some(folder) = &options.render {
-        let record = serde_json::from_slice(&std::fs::read(folder.join("compare.json"))?)?;
-        return write(folder, &record);
+        return write(folder, &load(&path(folder, "compare"))?);
     }
     if let Some(name) = options.only.iter().find(|name| !contestants::names().any(|n| n == *name)) {
         let known: Vec<&str> = contestants::names().collect();
@@ -208,7 +208,7 @@ fn prepare(problems: &[(String, String)], rhs: Choice, work: &Path) -> Result<Ve
 }
 
 fn write(output: &Path, record: &Record) -> Result<(), Failure> {
-    std::fs::write(output.join("compare.json"), format!("{}\n", serde_json::to_string_pretty(record)?))?;
+    save(&path(output, "compare"), record)?;
     let pictures = plot::draw(output, record)?;
     let mut text = report::markdown(record);
     for (file, what) in pictures {
@@ -244,8 +244,7 @@ impl Comparison<'_> {
                 };
                 self.rounds(&turns, &matrix, threads)?;
                 // What was measured stays, should the run be interrupted.
-                let text = serde_json::to_string_pretty(&self.record)?;
-                std::fs::write(output.join("compare.json"), format!("{text}\n"))?;
+                save(&path(output, "compare"), &self.record)?;
             }
         }
         Ok(())

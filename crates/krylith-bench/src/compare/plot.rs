@@ -12,7 +12,7 @@ use std::path::Path;
 /// Ratios above this are not drawn to scale.
 const CUT: f64 = 6.0;
 
-/// Draws what there is to draw, as SVG and PNG; names of the pictures with what they show.
+/// Draws what there is to draw, as SVG; names of the pictures with what they show.
 pub fn draw(output: &Path, record: &Record) -> Result<Vec<(String, String)>, Failure> {
     let mut names = Vec::new();
     for (name, figure) in [("solves", solves(record)), ("kernels", kernels(record))] {

@@ -53,7 +53,7 @@ fn head(text: &mut String, record: &Record) {
         "x₀ = 0, ‖r‖₂/‖r₀‖₂ < {:e} (unpreconditioned norm) for everyone, residuals recomputed. Every contestant in a \
          process of its own, taking turns; the least of {} rounds, spread is the longest by the shortest. Set-up is what comes \
          between the library's matrix object and the first iteration. Threads are ranks for PETSc and hypre. Totals below \
-         {SHORTEST} s are shown but not ranked. `compare.json` has every repetition.\n",
+         {SHORTEST} s are shown but not ranked. `compare.json.zst` has every repetition.\n",
         record.rtol,
         record.repetitions
     );

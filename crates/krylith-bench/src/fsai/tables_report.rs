@@ -10,7 +10,7 @@ pub fn markdown(record: &Record) -> String {
     text += &format!(
         "\nb = A·1, x₀ = 0, CG until ‖r‖₂ / ‖b‖₂ ≤ 1e-8, at most 10,000 iterations; the least of {} in which contestants take turns. \"Paper\" is \
          Bernaschi et al. 2016, doi:10.1137/15M1027826: its matrices are others of the same kinds, its machines a K80 and a Xeon E5645 with six \
-         cores. \"Another τ\" is the least with which μ before filtration is at most the paper's. `tables.json` has all figures.\n",
+         cores. \"Another τ\" is the least with which μ before filtration is at most the paper's. `tables.json.zst` has all figures.\n",
         rounds(record.head.rounds)
     );
     text += &section("Matrices", &matrices(record));

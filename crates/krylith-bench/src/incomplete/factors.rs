@@ -6,6 +6,7 @@
 use super::contestants::{Places, script};
 use crate::Failure;
 use crate::compare::machine;
+use crate::record::{path, save};
 use krylith::gallery::Problem;
 use krylith::operator::{LinearOperator, Recipe, Symbolic};
 use krylith::precond::Incomplete;
@@ -100,7 +101,7 @@ impl Case {
     }
 }
 
-/// Compares all cases; writes factors.json and factors.md.
+/// Compares all cases; writes factors.json.zst and factors.md.
 pub fn run(folder: &Path, places: &Places, output: &Path) -> Result<(), Failure> {
     let (mut cases, mut versions) = (Vec::new(), Vec::new());
     for (kind, names) in [(Kind::Ilu, ILU), (Kind::Icc, ICC)] {
@@ -211,7 +212,7 @@ fn distance(z: &[f64], w: &[f64]) -> f64 {
 fn keep(output: &Path, cases: &[Case], versions: &[String]) -> Result<(), Failure> {
     let record = serde_json::json!({ "study": "factors", "date": machine::date(), "command": machine::command(),
         "machine": machine::describe(), "versions": versions, "bound": BOUND, "cases": cases });
-    std::fs::write(output.join("factors.json"), format!("{record:#}\n"))?;
+    save(&path(output, "factors"), &record)?;
     let text = markdown(cases, versions);
     std::fs::write(output.join("factors.md"), &text)?;
     println!("{text}");

@@ -8,7 +8,7 @@
 //! * `spd`: CG with incomplete Cholesky. `general`: GMRES(50) and BiCGStab with incomplete LU.
 //! * `factors`: ILU(k) and IC(k) equal PETSc's, in their entries and their applications.
 //!
-//! A study writes NAME.json and NAME.md, that of the random right-hand side NAME-random.json and NAME-random.md. `--peers-from` takes over what peers did in an older record; only what it lacks, and
+//! A study writes NAME.json.zst and NAME.md, that of the random right-hand side NAME-random.json.zst and NAME-random.md. `--peers-from` takes over what peers did in an older record; only what it lacks, and
 //! Krylith, is run.
 
 mod contestants;
@@ -24,6 +24,7 @@ pub use own::{OnceOptions, once};
 
 use crate::Failure;
 use crate::compare::{default_peers, machine};
+use crate::record::{load, path, save};
 use crate::rhs::{Choice, Rhs};
 use clap::Args;
 use contestants::{Contestant, Limits, Places, Study};
@@ -93,7 +94,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         return factors::run(&options.folder, &places, &options.output);
     }
     let limits = Limits { rtol: RTOL, max_iterations: options.max_iterations, seconds: options.seconds };
-    let old = options.peers_from.as_deref().map(Record::read).transpose()?;
+    let old = options.peers_from.as_deref().map(load::<Record>).transpose()?;
     for &rhs in options.rhs.sides() {
         if let Some(old) = &old {
             require_alike(old, options.study, rhs, &limits)?;
@@ -202,11 +203,7 @@ fn write(output: &Path, record: &Record) -> Result<(), Failure> {
         Rhs::Ones => record.study.name().to_owned(),
         other => format!("{}-{}", record.study.name(), other.name()),
     };
-    let text = serde_json::to_string_pretty(record)?;
-    // Whole or not at all: an interrupted study is taken up from this file.
-    let new = output.join(format!("{name}.json.new"));
-    std::fs::write(&new, format!("{text}\n"))?;
-    std::fs::rename(&new, output.join(format!("{name}.json")))?;
+    save(&path(output, &name), record)?;
     Ok(std::fs::write(output.join(format!("{name}.md")), report::markdown(record))?)
 }
 
@@ -319,8 +316,8 @@ mod tests {
         let line = "{\"version\":\"PETSc 9\",\"said\":\"converged\",\"iterations\":5,\"rounds\":1}";
         driver(folder, &format!("cp {} \"$2\"; echo '{line}'", zero.display()));
         run(&options(folder, &output, None)).unwrap();
-        let path = output.join("spd.json");
-        let record = Record::read(&path).unwrap();
+        let path = path(&output, "spd");
+        let record = load::<Record>(&path).unwrap();
         assert_eq!((record.matrices.len(), record.runs.len()), (1, 1));
         let described = &record.runs[0];
         assert_eq!((described.outcome.as_str(), described.residual), ("false_convergence", Some(1.0)));
@@ -330,14 +327,14 @@ mod tests {
         // A driver that would fail now is not asked again.
         driver(folder, "exit 9");
         run(&options(folder, &output, Some(path.clone()))).unwrap();
-        assert_eq!(Record::read(&path).unwrap().runs, record.runs);
+        assert_eq!(load::<Record>(&path).unwrap().runs, record.runs);
         // Unless its outcome is to be found again.
         let again = vec!["false_convergence".into()];
         run(&Options { again, ..options(folder, &output, Some(path.clone())) }).unwrap();
-        assert_eq!(Record::read(&path).unwrap().runs[0].outcome, "crashed");
+        assert_eq!(load::<Record>(&path).unwrap().runs[0].outcome, "crashed");
         // Without the older record it is a failed line.
         run(&options(folder, &output, None)).unwrap();
-        assert_eq!(Record::read(&path).unwrap().runs[0].outcome, "crashed");
+        assert_eq!(load::<Record>(&path).unwrap().runs[0].outcome, "crashed");
         // Another limit is another study, and so is another right-hand side.
         let other = Options { seconds: 9, ..options(folder, &output, Some(path.clone())) };
         assert!(run(&other).unwrap_err().to_string().contains("another study"));
@@ -360,7 +357,7 @@ mod tests {
         for (name, rhs, formula) in
             [("spd", Rhs::Ones, "b = A·1"), ("spd-random", Rhs::Random, "b random, uniform")]
         {
-            let record = Record::read(&output.join(format!("{name}.json"))).unwrap();
+            let record: Record = load(&path(&output, name)).unwrap();
             assert_eq!((record.rhs, record.runs[0].outcome.as_str()), (rhs, "converged"));
             assert_eq!(record.runs[0].residual, Some(0.0));
             assert!(std::fs::read_to_string(output.join(format!("{name}.md"))).unwrap().contains(formula));

@@ -1,12 +1,10 @@
 //! What is kept of a study: every contestant on every matrix.
 
 use super::contestants::Study;
-use crate::Failure;
 use crate::rhs::Rhs;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// A matrix of the study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,11 +79,6 @@ pub struct Record {
 }
 
 impl Record {
-    pub fn read(path: &Path) -> Result<Record, Failure> {
-        let text = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
-        Ok(serde_json::from_slice(&text).map_err(|e| format!("{}: {e}", path.display()))?)
-    }
-
     pub fn run(&self, file: &str, contestant: &str) -> Option<&Run> {
         self.runs.iter().find(|run| run.file == file && run.contestant == contestant)
     }
@@ -173,15 +166,5 @@ pub mod tests {
         assert_eq!((record.total("x"), record.total("y"), record.total("z")), ((1, 2), (1, 2), (0, 0)));
         assert_eq!((record.best(&["x"]), record.best(&["x", "y"])), (1, 2));
         assert_eq!(record.outcomes("x"), BTreeMap::from([("converged", 1), ("time_limit", 1)]));
-    }
-
-    #[test]
-    fn a_record_reads_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("spd.json");
-        let record = record(vec![run("spd/a.mtx.xz", "x", "converged")]);
-        std::fs::write(&path, serde_json::to_string_pretty(&record).unwrap()).unwrap();
-        assert_eq!(Record::read(&path).unwrap(), record);
-        assert!(Record::read(&folder.path().join("none.json")).is_err());
     }
 }

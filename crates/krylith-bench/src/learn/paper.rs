@@ -10,6 +10,7 @@
 use super::{Options, matrix, names};
 use crate::Failure;
 use crate::folder::{self, Head, digits, grouped, table};
+use crate::record::{earlier, path};
 use krylith::gallery::random_vector;
 use krylith::learn::{Training, paired, train, train_by_solving};
 use krylith::space::Threads;
@@ -54,10 +55,7 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let head = Head::of_run(1, &[])?;
     let folder = folder::of_results(options.output.as_deref(), &head, "learn-paper")?;
     // What a run into this folder that was ended has left.
-    let mut record = match std::fs::read_to_string(folder.join("paper.json")) {
-        Ok(text) => serde_json::from_str(&text)?,
-        Err(_) => Record { head, rows: Vec::new() },
-    };
+    let mut record = earlier(&path(&folder, "paper"))?.unwrap_or(Record { head, rows: Vec::new() });
     for name in names(options, "spd/", 1000)? {
         if record.rows.iter().any(|row| row.name == name) {
             continue;

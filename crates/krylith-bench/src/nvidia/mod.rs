@@ -15,6 +15,7 @@ use crate::Failure;
 use crate::compare::{Call, Contestant, outcome, raw};
 use crate::device::{contestants, rhs};
 use crate::folder::{self, Head};
+use crate::record::{earlier, path};
 use crate::rhs::Rhs;
 use clap::Args;
 use krylith::gallery::Problem;
@@ -131,7 +132,7 @@ struct Case<'a> {
 pub fn run(options: &Options) -> Result<(), Failure> {
     let head = Head::of_run(options.rounds, &[options.threads])?;
     let folder = folder::of_results(options.output.as_deref(), &head, "nvidia")?;
-    let mut record = earlier(&folder)?.unwrap_or(Record { head, rows: Vec::new() });
+    let mut record = earlier(&path(&folder, "nvidia"))?.unwrap_or(Record { head, rows: Vec::new() });
     let mut places = vec![("threads".to_string(), Place::Threads)];
     let found = contestants(&[KernelShape::Cpu], false, true)?;
     places.extend(found.into_iter().map(|c| (c.name, Place::Device(c.device))));
@@ -156,14 +157,6 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     }
     println!("{}\nwritten to {}", report::markdown(&record), folder.display());
     Ok(())
-}
-
-/// What a run into this folder that was ended has left.
-fn earlier(folder: &Path) -> Result<Option<Record>, Failure> {
-    match std::fs::read_to_string(folder.join("nvidia.json")) {
-        Ok(text) => Ok(Some(serde_json::from_str(&text)?)),
-        Err(_) => Ok(None),
-    }
 }
 
 /// All places in turns.

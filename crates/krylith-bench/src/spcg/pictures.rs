@@ -43,8 +43,7 @@ fn save_panels<P: Panel>(folder: &Path, name: &str, panels: Vec<(String, P)>) ->
     let columns = panels.len().min(COLUMNS);
     let picture = Panels { grid: (panels.len().div_ceil(columns), columns), panels };
     let size = (SIDE * columns as u32, SIDE * picture.grid.0 as u32);
-    save(&folder.join(format!("{name}.png")), size, &picture)?;
-    save(&folder.join(format!("{name}.svg")), size, &picture)
+    save(&folder.join(format!("{name}.png")), size, &picture)
 }
 
 /// A part of a picture.

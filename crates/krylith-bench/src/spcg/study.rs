@@ -166,8 +166,8 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 
 /// Writes tables and pictures of a run again from its figures.
 pub fn again(options: &Options) -> Result<(), Failure> {
-    let folder = options.output.as_deref().ok_or("--output is the folder with the figures, spcg.json")?;
-    let record: Record = serde_json::from_str(&std::fs::read_to_string(folder.join("spcg.json"))?)?;
+    let folder = options.output.as_deref().ok_or("--output is the folder with the figures, spcg.json.zst")?;
+    let record: Record = crate::record::load(&crate::record::path(folder, "spcg"))?;
     render(folder, &record)
 }
 

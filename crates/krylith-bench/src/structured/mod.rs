@@ -24,6 +24,7 @@ pub use peak::{PeakOptions, once as peak_once};
 use crate::Failure;
 use crate::compare::record::{Entry, Line, Mode};
 use crate::compare::{default_peers, limited, machine, outcome, raw};
+use crate::record::{load, path};
 use case::{Case, MOST_DOF, Operation};
 use clap::{Args, Subcommand};
 use contestants::{Call, Contestant};
@@ -85,7 +86,7 @@ struct Kernels {
     /// Results go to this folder instead
     #[arg(long)]
     output: Option<PathBuf>,
-    /// Write tables and plots of a finished run again, from its structured.json in this folder
+    /// Write tables and plots of a finished run again, from its structured.json.zst in this folder
     #[arg(long)]
     render: Option<PathBuf>,
 }
@@ -103,7 +104,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 
 fn kernels(options: &Kernels) -> Result<(), Failure> {
     if let Some(folder) = &options.render {
-        let mut record: Record = serde_json::from_slice(&std::fs::read(folder.join("structured.json"))?)?;
+        let mut record: Record = load(&path(folder, "structured"))?;
         if !options.breakdown.is_empty() {
             record.breakdown = options.breakdown.clone();
         }
@@ -185,8 +186,7 @@ fn write(output: &Path, record: &Record) -> Result<(), Failure> {
 }
 
 fn save(output: &Path, record: &Record) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(record)?;
-    Ok(std::fs::write(output.join("structured.json"), format!("{text}\n"))?)
+    crate::record::save(&path(output, "structured"), record)
 }
 
 struct Study<'a> {

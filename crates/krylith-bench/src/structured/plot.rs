@@ -15,7 +15,7 @@ use std::path::Path;
 
 const WIDTH: u32 = 2000;
 
-/// Draws everything there is, as SVG and PNG; names of the pictures with what they show.
+/// Draws everything there is, as SVG; names of the pictures with what they show.
 pub fn draw(output: &Path, record: &Record) -> Result<Vec<(String, String)>, Failure> {
     let mut names = Vec::new();
     let series = record.series();

@@ -54,7 +54,7 @@ fn head(text: &mut String, record: &Record) {
          make the same ILU(0). Analysis is not counted, for anyone. Threads are ranks for PETSc: there its triangles and its \
          factorization are those of block Jacobi, another preconditioner, shown in brackets and never the fastest other. MKL \
          has no ILU(0) of blocks: its BSR solves with the factor of its CSR. PETSc's AIJ takes rows of equal pattern together \
-         unless asked not to, which is AIJ-plain. `structured.json` has every repetition.\n",
+         unless asked not to, which is AIJ-plain. `structured.json.zst` has every repetition.\n",
         record.repetitions
     );
     let mut versions = BTreeMap::new();
