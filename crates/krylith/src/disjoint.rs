@@ -14,7 +14,7 @@ pub(crate) struct DisjointSlice<'a, T> {
 // SAFETY: every access through a shared reference is unsafe, and its contract keeps places apart; `T: Send` lets values cross threads.
 unsafe impl<T: Send> Sync for DisjointSlice<'_, T> {}
 
-impl<'a, T: Copy> DisjointSlice<'a, T> {
+impl<'a, T> DisjointSlice<'a, T> {
     pub(crate) fn new(slice: &'a mut [T]) -> Self {
         DisjointSlice { start: slice.as_mut_ptr(), len: slice.len(), slice: PhantomData }
     }
@@ -59,13 +59,16 @@ impl<'a, T: Copy> DisjointSlice<'a, T> {
     /// # Safety
     /// `position` is within the slice, and whoever writes it is ordered before or after this call.
     #[inline]
-    pub(crate) unsafe fn read(&self, position: usize) -> T {
+    pub(crate) unsafe fn read(&self, position: usize) -> T
+    where
+        T: Copy,
+    {
         debug_assert!(position < self.len);
         // SAFETY: by the caller's promise.
         unsafe { *self.start.add(position) }
     }
 
-    /// Stores `value` at `position`.
+    /// Stores `value` at `position`; what was there is not dropped.
     ///
     /// # Safety
     /// `position` is within the slice, and whoever reads or writes it is ordered before or after this call.

@@ -40,6 +40,7 @@ pub mod matrix;
 mod names;
 pub mod observe;
 pub mod operator;
+mod parallel;
 pub mod placement;
 pub mod plan;
 pub mod precond;

@@ -12,15 +12,15 @@ use crate::error::{BackendError, MatrixError, SetupError};
 use crate::huge;
 use crate::matrix::{Csr, Pattern, part_by_work};
 use crate::operator::LinearOperator;
+use crate::parallel;
 use crate::precond::require_pattern;
 use crate::simd::SLACK;
 use crate::space::{Threads, dot_chunk, require_same};
 use crate::team::Member;
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Block rows that a task of the analysis takes at least.
+/// Block rows that a task of the analysis takes.
 const ROWS_PER_TASK: usize = 512;
 
 /// Values on a pattern of B x B blocks; B is 1 to 8.
@@ -168,8 +168,11 @@ fn block_pattern<const B: usize>(source: &Pattern) -> Result<Pattern, MatrixErro
     require_blocks::<B>(source)?;
     let (nrows, ncols) = (source.nrows() / B, source.ncols() / B);
     let mut row_ptr = vec![0usize; nrows + 1];
-    let count = |(i, n): (usize, &mut usize)| *n = BlockColumns::new(source, B, i).count();
-    row_ptr[1..].par_iter_mut().with_min_len(ROWS_PER_TASK).enumerate().for_each(count);
+    parallel::for_each_piece_mut(&mut row_ptr[1..], ROWS_PER_TASK, |first, counts| {
+        for (i, count) in (first..).zip(counts) {
+            *count = BlockColumns::new(source, B, i).count();
+        }
+    });
     for i in 0..nrows {
         row_ptr[i + 1] += row_ptr[i];
     }
@@ -182,7 +185,7 @@ fn block_pattern<const B: usize>(source: &Pattern) -> Result<Pattern, MatrixErro
         rows.push((range, piece));
         rest = after;
     }
-    rows.into_par_iter().for_each(|(range, piece)| {
+    parallel::for_each_of(rows, |(range, piece)| {
         let columns = range.flat_map(|i| BlockColumns::new(source, B, i));
         piece.iter_mut().zip(columns).for_each(|(place, j)| *place = j);
     });

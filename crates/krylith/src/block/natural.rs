@@ -7,7 +7,7 @@
 
 use super::matrix::BlockColumns;
 use crate::matrix::Pattern;
-use rayon::prelude::*;
+use crate::parallel;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Entries that blocks may store for each entry of the pattern.
@@ -52,8 +52,7 @@ pub(crate) fn full_block(pattern: &Pattern) -> Option<usize> {
     (2..=8).rev().filter(|&size| n.is_multiple_of(size)).find(|&size| {
         let rows = n / size;
         let some = (0..rows).step_by(rows.div_ceil(16));
-        some.clone().all(|i| is_full(pattern, size, i))
-            && (0..rows).into_par_iter().with_min_len(PIECE).all(|i| is_full(pattern, size, i))
+        some.clone().all(|i| is_full(pattern, size, i)) && parallel::all(rows, |i| is_full(pattern, size, i))
     })
 }
 
@@ -72,7 +71,13 @@ fn is_full(pattern: &Pattern, size: usize, i: usize) -> bool {
 /// Blocks of this size that have an entry; rows past the last whole block are left out.
 pub(crate) fn count_blocks(pattern: &Pattern, size: usize) -> usize {
     let rows = pattern.nrows() / size;
-    (0..rows).into_par_iter().with_min_len(PIECE).map(|i| BlockColumns::new(pattern, size, i).count()).sum()
+    parallel::map(rows.div_ceil(PIECE), |piece| count_piece(pattern, size, piece)).into_iter().sum()
+}
+
+/// The same of one piece of block rows.
+fn count_piece(pattern: &Pattern, size: usize, piece: usize) -> usize {
+    let rows = piece * PIECE..((piece + 1) * PIECE).min(pattern.nrows() / size);
+    rows.map(|i| BlockColumns::new(pattern, size, i).count()).sum()
 }
 
 /// The fill of blocks of this size, unless it exceeds [`LARGEST_FILL`].
@@ -81,12 +86,13 @@ fn with_size(pattern: &Pattern, size: usize) -> Option<BlockSize> {
     let most = (LARGEST_FILL * nnz / (size * size) as f64) as usize;
     let (rows, blocks) = (pattern.nrows() / size, AtomicUsize::new(0));
     // Pieces differ in who counts them; that they exceed the limit together does not.
-    let within = (0..rows.div_ceil(PIECE)).into_par_iter().all(|piece| {
-        let own = piece * PIECE..((piece + 1) * PIECE).min(rows);
-        let count: usize = own.map(|i| BlockColumns::new(pattern, size, i).count()).sum();
-        blocks.fetch_add(count, Ordering::Relaxed) + count <= most
+    parallel::for_each(rows.div_ceil(PIECE), |piece| {
+        if blocks.load(Ordering::Relaxed) <= most {
+            blocks.fetch_add(count_piece(pattern, size, piece), Ordering::Relaxed);
+        }
     });
-    within.then(|| BlockSize { size, fill: (blocks.into_inner() * size * size) as f64 / nnz })
+    let blocks = blocks.into_inner();
+    (blocks <= most).then(|| BlockSize { size, fill: (blocks * size * size) as f64 / nnz })
 }
 
 #[cfg(test)]

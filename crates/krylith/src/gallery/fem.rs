@@ -20,7 +20,7 @@ use super::grid::Grid;
 use super::random::{SEED, hash, power_of_ten, uniform};
 use crate::Csr;
 use crate::error::MatrixError;
-use rayon::prelude::*;
+use crate::parallel;
 
 /// Side of the blocks of one material in `thermal`, in cells.
 const BLOCK: i64 = 32;
@@ -52,7 +52,7 @@ fn assemble(grid: &Grid, conductivity: impl Fn([i64; 2]) -> f64 + Sync) -> Resul
         let (x, y) = place(i);
         Points::JITTERED.star(x, y)
     };
-    let stars: Vec<Star> = (0..n).into_par_iter().map(star).collect();
+    let stars: Vec<Star> = parallel::map_rows(n, star);
     let unknown = |[x, y]: [i64; 2]| {
         let inside = |v: i64, n: usize| u64::try_from(v).is_ok_and(|v| v < n as u64);
         (inside(x, grid.n[0]) && inside(y, grid.n[1])).then(|| grid.index([x as usize, y as usize, 0]))

@@ -2,7 +2,7 @@
 
 use crate::Csr;
 use crate::error::MatrixError;
-use rayon::prelude::*;
+use crate::parallel;
 use std::ops::RangeInclusive;
 
 /// Cells along x, y, z.
@@ -45,7 +45,7 @@ impl Grid {
 
     /// One value per cell, in parallel.
     pub(super) fn field<T: Send>(&self, value: impl Fn(usize, [usize; 3]) -> T + Sync) -> Vec<T> {
-        (0..self.len()).into_par_iter().map(|i| value(i, self.cell(i))).collect()
+        parallel::map_rows(self.len(), |i| value(i, self.cell(i)))
     }
 
     /// The cells that differ by at most one along `axis`.

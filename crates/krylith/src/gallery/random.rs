@@ -5,7 +5,7 @@
 //! Transcendental functions are those of `libm`, which are the same on every platform.
 //! References: Steele, Lea & Flood 2014, doi:10.1145/2714064.2660195; Box & Muller 1958, doi:10.1214/aoms/1177706645.
 
-use rayon::prelude::*;
+use crate::parallel;
 use std::f64::consts::{LN_10, TAU};
 
 /// The seed of every problem.
@@ -48,7 +48,7 @@ pub(crate) fn normal(seed: u64, k: u64) -> f64 {
 /// assert_eq!(b[0], 2.0 * (0xE220_A839_7B1D_CDAF_u64 >> 11) as f64 / (1_u64 << 53) as f64 - 1.0);
 /// ```
 pub fn random_vector(n: usize) -> Vec<f64> {
-    (0..n).into_par_iter().map(|k| 2.0 * uniform(hash(0, k as u64)) - 1.0).collect()
+    parallel::map_rows(n, |k| 2.0 * uniform(hash(0, k as u64)) - 1.0)
 }
 
 /// 10 to the power of `x`.

@@ -3,8 +3,9 @@
 
 use super::error::FormatError;
 use crate::huge;
-use rayon::prelude::*;
+use crate::parallel;
 use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
 
@@ -91,6 +92,11 @@ impl<'a> Array<'a> {
         }
     }
 
+    /// The bytes of number k.
+    fn number(&self, k: usize) -> &[u8] {
+        &self.data[k * self.width..(k + 1) * self.width]
+    }
+
     /// Up to eight bytes as an unsigned number.
     fn word(&self, bytes: &[u8]) -> u64 {
         let add = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
@@ -110,20 +116,30 @@ impl<'a> Array<'a> {
         if self.kind == Kind::Float && width == 8 && !self.big_endian {
             return Ok(read_numbers(self.data, |c: &[u8; 8]| f64::from_le_bytes(*c)));
         }
-        Ok(self.data.par_chunks_exact(width).map(|c| convert(self.word(c))).collect())
+        Ok(parallel::map_rows(self.len(), |k| convert(self.word(self.number(k)))))
     }
 
-    /// Indices: whole numbers of four or eight bytes, none negative.
-    pub(crate) fn indices(&self) -> Result<impl IndexedParallelIterator<Item = Option<u64>>, FormatError> {
+    /// Indices, whole numbers of four or eight bytes, as `valid` takes them over; or the place of the first that is negative or not valid.
+    pub(crate) fn indices<T: Send + Default>(
+        &self,
+        valid: impl Fn(u64) -> Option<T> + Sync,
+    ) -> Result<Result<Vec<T>, usize>, FormatError> {
         let width = self.width;
         if !matches!((self.kind, width), (Kind::Signed | Kind::Unsigned, 4 | 8)) {
             return bad("indices must be whole numbers of 4 or 8 bytes");
         }
         let signed = self.kind == Kind::Signed;
-        Ok(self.data.par_chunks_exact(width).map(move |c| {
-            let word = self.word(c);
-            if signed { u64::try_from(sign_extend(word, width)).ok() } else { Some(word) }
-        }))
+        let first_wrong = AtomicUsize::new(self.len());
+        let indices = parallel::map_rows(self.len(), |k| {
+            let word = self.word(self.number(k));
+            let index = if signed { u64::try_from(sign_extend(word, width)).ok() } else { Some(word) };
+            index.and_then(&valid).unwrap_or_else(|| {
+                first_wrong.fetch_min(k, Ordering::Relaxed);
+                T::default()
+            })
+        });
+        let place = first_wrong.into_inner();
+        Ok(if place < self.len() { Err(place) } else { Ok(indices) })
     }
 }
 
@@ -134,7 +150,11 @@ pub(crate) fn read_numbers<T: Copy + huge::Zero + Send, const N: usize>(
 ) -> Vec<T> {
     let (bytes, _) = bytes.as_chunks::<N>();
     let mut numbers = huge::zeros(bytes.len());
-    numbers.par_iter_mut().zip(bytes).with_min_len(1 << 14).for_each(|(to, bytes)| *to = number(bytes));
+    parallel::for_each_piece_mut(&mut numbers, 1 << 14, |first, piece| {
+        for (to, bytes) in piece.iter_mut().zip(&bytes[first..]) {
+            *to = number(bytes);
+        }
+    });
     numbers
 }
 

@@ -7,7 +7,6 @@ use super::npy::{self, Array};
 use super::options::ReadOptions;
 use super::source::read_within;
 use crate::matrix::{Csr, check_dimensions};
-use rayon::prelude::*;
 use std::io::{Cursor, Seek, Write};
 
 pub(crate) const MAGIC: &[u8] = b"PK\x03\x04";
@@ -21,8 +20,8 @@ pub(crate) fn parse_matrix(bytes: &[u8], options: &ReadOptions) -> Result<Csr<f6
     let mut archive = Archive::open(bytes, options)?;
     let format = Array::parse(&archive.member("format")?)?.text()?;
     let shape = archive.member("shape")?;
-    let shape: Option<Vec<u64>> = Array::parse(&shape)?.indices()?.collect();
-    let Some(&[nrows, ncols]) = shape.as_deref() else {
+    let shape = Array::parse(&shape)?.indices(Some)?;
+    let Ok(&[nrows, ncols]) = shape.as_deref() else {
         return bad("its shape is not two dimensions");
     };
     check_dimensions(nrows, ncols)?;
@@ -87,9 +86,7 @@ impl<'a> Archive<'a> {
         if pointer.len() != major + 1 {
             return bad(format!("indptr has {} entries for {major} rows or columns", pointer.len()));
         }
-        let pointer: Option<Vec<usize>> =
-            pointer.indices()?.map(|p| p.and_then(|p| usize::try_from(p).ok())).collect();
-        let Some(pointer) = pointer else {
+        let Ok(pointer) = pointer.indices(|p| usize::try_from(p).ok())? else {
             return bad("indptr has a negative entry");
         };
         let indices = self.member("indices")?;
@@ -99,13 +96,10 @@ impl<'a> Archive<'a> {
 
 /// Indices below `limit`.
 fn narrow(array: &Array, limit: usize, what: &str) -> Result<Vec<u32>, FormatError> {
-    let valid = |index: Option<u64>| index.filter(|&i| i < limit as u64).map(|i| i as u32);
-    let indices: Option<Vec<u32>> = array.indices()?.map(valid).collect();
-    if let Some(indices) = indices {
-        return Ok(indices);
-    }
-    let place = array.indices()?.position_first(|index| valid(index).is_none()).unwrap_or(0);
-    bad(format!("`{what}` number {place} (counted from 0) is outside of 0..{limit}"))
+    let valid = |index: u64| (index < limit as u64).then_some(index as u32);
+    array
+        .indices(valid)?
+        .or_else(|place| bad(format!("`{what}` number {place} (counted from 0) is outside of 0..{limit}")))
 }
 
 /// A matrix as an `.npz` file that `scipy.sparse.load_npz` reads: 32-bit indices where they suffice.

@@ -9,7 +9,7 @@ use super::error::FormatError;
 use super::npy::{read_numbers, write_numbers};
 use crate::error::row_in_words;
 use crate::matrix::{Csr, check_dimensions};
-use rayon::prelude::*;
+use crate::parallel;
 use std::io::Write;
 
 const MATRIX: u32 = 1_211_216;
@@ -128,9 +128,8 @@ pub(crate) fn parse_matrix(bytes: &[u8]) -> Result<Csr<f64>, FormatError> {
         }
         row_ptr.push(end as usize);
     }
-    let wrong = |c: &[u8]| u32::try_from(integer(c)).is_err();
-    if object.columns.par_chunks(width << 14).any(|part| part.chunks_exact(width).any(wrong)) {
-        let place = object.columns.par_chunks_exact(width).position_first(wrong).unwrap_or(0);
+    let wrong = |k: usize| u32::try_from(integer(&object.columns[k * width..(k + 1) * width])).is_err();
+    if let Some(place) = parallel::first(object.columns.len() / width, wrong) {
         return bad(format!("the column of entry {place} (counted from 0) is negative or too large"));
     }
     let col_idx = match width {

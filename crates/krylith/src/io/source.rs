@@ -9,7 +9,7 @@ use super::compression::Compression;
 use super::error::FormatError;
 use super::options::ReadOptions;
 use crate::huge;
-use rayon::prelude::*;
+use crate::parallel;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
@@ -174,8 +174,7 @@ impl<'a> Source<'a> {
         }
         let out_of_memory = || std::io::Error::from(std::io::ErrorKind::OutOfMemory);
         let mut bytes: Vec<u8> = huge::try_zeros(self.len).ok_or_else(out_of_memory)?;
-        let blocks = bytes.par_chunks_mut(BLOCK).enumerate();
-        blocks.try_for_each(|(k, block)| self.fill(k * BLOCK, block))?;
+        parallel::try_for_each_piece_mut(&mut bytes, BLOCK, |at, block| self.fill(at, block))?;
         Ok(Cow::Owned(bytes))
     }
 

@@ -23,8 +23,8 @@ use super::{Csr, Pattern};
 use crate::disjoint::DisjointSlice;
 use crate::error::MatrixError;
 use crate::huge;
+use crate::parallel;
 use crate::scalar::Scalar;
-use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Entries in consecutive groups that can be visited independently and repeatedly.
@@ -67,15 +67,12 @@ fn distribute_by<T: Scalar, P: Position>(
     let nnz = entries.len();
     // A cursor per row and share: no more shares than keep the cursors below the size of the entries themselves.
     let shares = rayon::current_num_threads().min(nnz / nrows.max(1)).max(1);
-    let mut cursors: Vec<Vec<P>> = (0..shares)
-        .into_par_iter()
-        .map(|s| {
-            let mut count = filled(P::ZERO, nrows)?;
-            let counts = count.as_mut_slice();
-            entries.for_each(s, shares, |row, _, _| counts[row as usize].increase());
-            Ok(count)
-        })
-        .collect::<Result<_, MatrixError>>()?;
+    let mut cursors = parallel::try_map(shares, |s| {
+        let mut count = filled(P::ZERO, nrows)?;
+        let counts = count.as_mut_slice();
+        entries.for_each(s, shares, |row, _, _| counts[row as usize].increase());
+        Ok::<_, MatrixError>(count)
+    })?;
     let mut row_ptr = filled(0usize, nrows + 1)?;
     let mut position = 0;
     for row in 0..nrows {
@@ -91,9 +88,10 @@ fn distribute_by<T: Scalar, P: Position>(
 
     let (mut col_idx, mut values) = (filled(0u32, nnz)?, filled(T::ZERO, nnz)?);
     let (columns, numbers) = (DisjointSlice::new(&mut col_idx), DisjointSlice::new(&mut values));
-    cursors.par_iter_mut().enumerate().for_each(|(s, cursor)| {
+    parallel::for_each_piece_mut(&mut cursors, 1, |s, cursor| {
         // In registers: behind references they would be read again after every store.
-        let (cursor, columns, numbers) = (cursor.as_mut_slice(), columns.as_mut_ptr(), numbers.as_mut_ptr());
+        let (cursor, columns, numbers) =
+            (cursor[0].as_mut_slice(), columns.as_mut_ptr(), numbers.as_mut_ptr());
         entries.for_each(s, shares, move |row, column, value| {
             let position = cursor[row as usize].get();
             cursor[row as usize].increase();
@@ -180,7 +178,10 @@ pub(crate) fn sort_and_sum<T: Scalar>(
         blocks.push(Block { start, ends, columns: c, values: v });
         start += size;
     }
-    let sizes: Vec<_> = blocks.into_par_iter().map(|block| (block.start, block.sort_and_sum())).collect();
+    let mut sizes = vec![(0, 0); blocks.len()];
+    parallel::for_each_of(blocks.into_iter().zip(&mut sizes).collect(), |(block, size)| {
+        *size = (block.start, block.sort_and_sum());
+    });
     let mut kept = 0;
     for (ends, (start, size)) in row_ptr[1..].chunks_mut(rows_per_block).zip(sizes) {
         if kept < start {
@@ -291,12 +292,15 @@ fn sort_long<T: Scalar>(
     kept
 }
 
-/// Calls `f(first row, row_ptr of the block, its columns, its values)` on blocks of rows in parallel.
+/// What is called with the first row of a block, the row pointer of the block, its columns and its values.
+pub(crate) type FillRows<'a, T> = dyn Fn(usize, &[usize], &mut [u32], &mut [T]) + Sync + 'a;
+
+/// Calls `f` on blocks of rows in parallel.
 pub(crate) fn for_each_row_block_mut<T: Scalar>(
     row_ptr: &[usize],
     col_idx: &mut [u32],
     values: &mut [T],
-    f: impl Fn(usize, &[usize], &mut [u32], &mut [T]) + Sync,
+    f: &FillRows<'_, T>,
 ) {
     let nrows = row_ptr.len() - 1;
     let mut blocks = Vec::with_capacity(nrows.div_ceil(ROWS_PER_TASK));
@@ -310,7 +314,7 @@ pub(crate) fn for_each_row_block_mut<T: Scalar>(
         numbers = rest;
         blocks.push((first, &row_ptr[first..=last], c, v));
     }
-    blocks.into_par_iter().for_each(|(first, ptr, columns, values)| f(first, ptr, columns, values));
+    parallel::for_each_of(blocks, |(first, ptr, columns, values)| f(first, ptr, columns, values));
 }
 
 /// Rows handled as one piece of parallel work: enough to hide its cost, few enough to balance.

@@ -1,12 +1,12 @@
 //! Compressed sparse rows: the matrix that users hand over.
 
-use super::assemble::{ROWS_PER_TASK, Triplets, assemble, filled, sort_and_sum};
+use super::assemble::{FillRows, Triplets, assemble, filled, for_each_row_block_mut, sort_and_sum};
 use super::pattern::{Order, check_columns, check_dimensions, check_rows};
 use super::version::Version;
 use super::{Pattern, Symmetry};
 use crate::error::MatrixError;
+use crate::parallel;
 use crate::scalar::Scalar;
-use rayon::prelude::*;
 use std::sync::Arc;
 
 /// A sparse matrix by rows: a shared [`Pattern`] and one value per entry.
@@ -135,9 +135,30 @@ impl<T: Scalar> Csr<T> {
         length: impl Fn(usize) -> usize + Sync,
         fill: impl Fn(usize, &mut [u32], &mut [T]) + Sync,
     ) -> Result<Self, MatrixError> {
+        let lengths = |first: usize, piece: &mut [usize]| {
+            for (i, own) in (first..).zip(piece) {
+                *own = length(i);
+            }
+        };
+        let rows = |first: usize, ptr: &[usize], columns: &mut [u32], values: &mut [T]| {
+            for (i, w) in (first..).zip(ptr.windows(2)) {
+                let range = w[0] - ptr[0]..w[1] - ptr[0];
+                fill(i, &mut columns[range.clone()], &mut values[range]);
+            }
+        };
+        Self::from_row_blocks(nrows, ncols, &lengths, &rows)
+    }
+
+    /// [`from_rows`](Self::from_rows) with functions of several rows, so that it is compiled once.
+    fn from_row_blocks(
+        nrows: usize,
+        ncols: usize,
+        lengths: &(dyn Fn(usize, &mut [usize]) + Sync),
+        fill: &FillRows<'_, T>,
+    ) -> Result<Self, MatrixError> {
         check_dimensions(nrows as u64, ncols as u64)?;
         let mut row_ptr = filled(0usize, nrows + 1)?;
-        row_ptr[1..].par_iter_mut().with_min_len(ROWS_PER_TASK).enumerate().for_each(|(i, p)| *p = length(i));
+        parallel::for_each_piece_mut(&mut row_ptr[1..], parallel::PIECE, lengths);
         for row in 0..nrows {
             let length = row_ptr[row + 1];
             if length > ncols {
@@ -147,7 +168,7 @@ impl<T: Scalar> Csr<T> {
         }
         let nnz = row_ptr[nrows];
         let (mut col_idx, mut values) = (filled(0u32, nnz)?, filled(T::ZERO, nnz)?);
-        fill_rows(&row_ptr, &mut col_idx, &mut values, &fill);
+        for_each_row_block_mut(&row_ptr, &mut col_idx, &mut values, fill);
         check_columns(ncols, &row_ptr, &col_idx, Order::Strict)?;
         let pattern = Pattern::trusted(nrows, ncols, row_ptr, col_idx);
         Ok(Self::trusted(Arc::new(pattern), values))
@@ -264,7 +285,12 @@ impl<T: Scalar> Csr<T> {
 
     /// The same matrix with another kind of number, each value rounded to nearest; the pattern is shared.
     pub fn cast<U: Scalar>(&self) -> Csr<U> {
-        let values = self.values.par_iter().map(|v| U::from_f64(v.to_f64())).collect();
+        let mut values = vec![U::ZERO; self.values.len()];
+        parallel::for_each_piece_mut(&mut values, parallel::PIECE, |first, piece| {
+            for (to, v) in piece.iter_mut().zip(&self.values[first..]) {
+                *to = U::from_f64(v.to_f64());
+            }
+        });
         Csr::trusted(Arc::clone(&self.pattern), values)
     }
 
@@ -344,13 +370,13 @@ impl<'a, T: Scalar> CsrRef<'a, T> {
     pub fn mul_vec(&self, x: &[T], y: &mut [T]) -> Result<(), MatrixError> {
         check_length("x", self.ncols, x.len())?;
         check_length("y", self.nrows, y.len())?;
-        y.par_iter_mut().with_min_len(ROWS_PER_TASK).enumerate().for_each(|(i, yi)| {
+        parallel::set(y, |i| {
             let (columns, values) = self.row(i);
             let mut sum = T::ZERO;
             for (&j, &v) in columns.iter().zip(values) {
                 sum += v * x[j as usize];
             }
-            *yi = sum;
+            sum
         });
         Ok(())
     }
@@ -358,7 +384,7 @@ impl<'a, T: Scalar> CsrRef<'a, T> {
     /// The diagonal of a square matrix, zero where the pattern has no entry.
     pub fn diagonal(&self) -> Result<Vec<T>, MatrixError> {
         self.require_square()?;
-        Ok((0..self.nrows).into_par_iter().map(|i| self.find(i, i).unwrap_or(T::ZERO)).collect())
+        Ok(parallel::map_rows(self.nrows, |i| self.find(i, i).unwrap_or(T::ZERO)))
     }
 
     /// `Err(NotSquare)` unless rows = columns.
@@ -374,25 +400,13 @@ impl<'a, T: Scalar> CsrRef<'a, T> {
 /// The position of the first index that is not below `count`.
 fn first_outside(indices: &[u32], count: usize) -> Option<usize> {
     // The largest one is found with vector instructions; mostly it is below, and the first one need not be looked for.
-    let largest = indices.par_chunks(1 << 14).map(|part| part.iter().fold(0, |a, &b| a.max(b))).max()?;
+    let parts: Vec<&[u32]> = indices.chunks(1 << 14).collect();
+    let largest_of = |k: usize| parts[k].iter().fold(0, |a, &b| a.max(b));
+    let largest = parallel::map(parts.len(), largest_of).into_iter().max()?;
     if (largest as usize) < count {
         return None;
     }
-    indices.par_iter().position_first(|&index| index as usize >= count)
-}
-
-fn fill_rows<T: Scalar>(
-    row_ptr: &[usize],
-    col_idx: &mut [u32],
-    values: &mut [T],
-    fill: &(impl Fn(usize, &mut [u32], &mut [T]) + Sync),
-) {
-    super::assemble::for_each_row_block_mut(row_ptr, col_idx, values, |first, ptr, columns, values| {
-        for (k, w) in ptr.windows(2).enumerate() {
-            let range = w[0] - ptr[0]..w[1] - ptr[0];
-            fill(first + k, &mut columns[range.clone()], &mut values[range]);
-        }
-    });
+    parallel::first(indices.len(), |k| indices[k] as usize >= count)
 }
 
 pub(crate) fn check_length(what: &'static str, expected: usize, found: usize) -> Result<(), MatrixError> {

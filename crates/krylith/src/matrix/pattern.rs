@@ -1,7 +1,7 @@
 //! Where the entries of a sparse matrix are: compressed rows, 64-bit row pointers, 32-bit columns.
 
 use crate::error::MatrixError;
-use rayon::prelude::*;
+use crate::parallel;
 use std::ops::Range;
 
 /// The largest number of rows or columns that 32-bit indices name.
@@ -147,7 +147,7 @@ pub(crate) fn check_rows(
     if row_ptr[0] != 0 {
         return Err(MatrixError::RowPtrStart { first: row_ptr[0] });
     }
-    if let Some(row) = row_ptr.par_windows(2).position_first(|w| w[1] < w[0]) {
+    if let Some(row) = parallel::first(nrows, |row| row_ptr[row + 1] < row_ptr[row]) {
         return Err(MatrixError::RowPtrDecreases { row });
     }
     if row_ptr[nrows] != nnz {
@@ -163,8 +163,8 @@ pub(crate) fn check_columns(
     col_idx: &[u32],
     order: Order,
 ) -> Result<(), MatrixError> {
-    let fault = row_ptr.par_windows(2).enumerate().find_map_first(|(row, w)| {
-        let columns = &col_idx[w[0]..w[1]];
+    let fault = |row: usize| {
+        let columns = &col_idx[row_ptr[row]..row_ptr[row + 1]];
         if let Some(&column) = columns.iter().find(|&&c| c as usize >= ncols) {
             return Some(MatrixError::ColumnOutOfRange { row, column, ncols });
         }
@@ -174,6 +174,7 @@ pub(crate) fn check_columns(
             return Some(MatrixError::ColumnsUnsorted { row, column: w[1] });
         }
         None
-    });
-    fault.map_or(Ok(()), Err)
+    };
+    let faulty = parallel::first(row_ptr.len() - 1, |row| fault(row).is_some());
+    faulty.and_then(fault).map_or(Ok(()), Err)
 }

@@ -1,9 +1,9 @@
 //! What is known of a matrix by looking at every entry: the facts from which choices are made and explained.
 
-use super::assemble::ROWS_PER_TASK;
 use super::{Csr, Symmetry};
-use rayon::prelude::*;
+use crate::parallel;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Facts about a matrix, counted and compared row by row: the same on any number of threads.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,15 +73,13 @@ impl Summary {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn new(a: &Csr<f64>) -> Self {
-        let blocks = a.nrows().div_ceil(ROWS_PER_TASK);
-        let block = |b: usize| {
-            let rows = b * ROWS_PER_TASK..((b + 1) * ROWS_PER_TASK).min(a.nrows());
+        let block = |rows: Range<usize>| {
             rows.fold(Summary::none(), |mut s, i| {
                 s.add_row(a, i);
                 s
             })
         };
-        let summary = (0..blocks).into_par_iter().map(block).reduce(Summary::none, Summary::and);
+        let summary = parallel::fold(a.nrows(), block, Summary::and).unwrap_or_else(Summary::none);
         Summary { symmetry: a.symmetry(), ..summary }
     }
 

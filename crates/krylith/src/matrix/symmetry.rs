@@ -1,11 +1,13 @@
 //! How a matrix compares with its transpose, and the way from one stored triangle to the full matrix.
 #![allow(unsafe_code)]
 
-use super::assemble::{Entries, ROWS_PER_TASK, assemble, share};
+use super::assemble::{Entries, assemble, share};
 use super::{Csr, CsrRef};
 use crate::error::MatrixError;
+use crate::parallel;
 use crate::scalar::Scalar;
-use rayon::prelude::*;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Entries that are looked at before a partner is searched for by bisection.
 const STEPS_TO_PARTNER: usize = 8;
@@ -125,14 +127,23 @@ impl<T: Scalar> CsrRef<'_, T> {
         if self.nrows() != self.ncols() {
             return Symmetry::NONE;
         }
-        let settled = |s: Symmetry| Some(s).filter(|&s| s != Symmetry::NONE);
-        (0..self.nrows())
-            .into_par_iter()
-            .with_min_len(ROWS_PER_TASK)
-            .map(|i| self.row_facts(i))
-            .try_fold(|| Symmetry::ALL, |a, b| settled(a.and(b)))
-            .try_reduce(|| Symmetry::ALL, |a, b| settled(a.and(b)))
-            .unwrap_or(Symmetry::NONE)
+        // Where nothing holds in some rows, the others need not be looked at.
+        let settled = AtomicBool::new(false);
+        let piece = |rows: Range<usize>| {
+            if settled.load(Ordering::Relaxed) {
+                return Symmetry::NONE;
+            }
+            let mut all = Symmetry::ALL;
+            for i in rows {
+                all = all.and(self.row_facts(i));
+                if all == Symmetry::NONE {
+                    settled.store(true, Ordering::Relaxed);
+                    break;
+                }
+            }
+            all
+        };
+        parallel::fold(self.nrows(), piece, Symmetry::and).unwrap_or(Symmetry::ALL)
     }
 
     /// The largest |aᵢⱼ − aⱼᵢ| over the largest |aᵢⱼ|, an absent entry counting as zero; 0 for a matrix of zeros.
@@ -140,14 +151,16 @@ impl<T: Scalar> CsrRef<'_, T> {
         if self.nrows() != self.ncols() {
             return 1.0;
         }
-        let row = |i: usize| {
-            let mut found = Compared::NONE;
-            self.compare_row(i, &mut found);
-            (found, self.row(i).1.iter().fold(0.0f64, |largest, v| largest.max(v.abs().to_f64())))
+        let piece = |rows: Range<usize>| {
+            let (mut found, mut largest) = (Compared::NONE, 0.0f64);
+            for i in rows {
+                self.compare_row(i, &mut found);
+                largest = self.row(i).1.iter().fold(largest, |largest, v| largest.max(v.abs().to_f64()));
+            }
+            (found, largest)
         };
-        let rows = (0..self.nrows()).into_par_iter().with_min_len(ROWS_PER_TASK);
-        let (found, largest) =
-            rows.map(row).reduce(|| (Compared::NONE, 0.0), |a, b| (a.0.and(b.0), a.1.max(b.1)));
+        let all = parallel::fold(self.nrows(), piece, |a, b| (a.0.and(b.0), a.1.max(b.1)));
+        let (found, largest) = all.unwrap_or((Compared::NONE, 0.0));
         found.conclude(*self, largest).asymmetry
     }
 
@@ -187,19 +200,20 @@ impl<T: Scalar> CsrRef<'_, T> {
 
     /// The entries below the diagonal that have no partners.
     fn without_partners(&self) -> Compared {
-        let row = |i: usize| {
-            let (columns, values) = self.row(i);
-            let below = columns.partition_point(|&j| (j as usize) < i);
+        let piece = |rows: Range<usize>| {
             let mut found = Compared::NONE;
-            for (&j, &v) in columns[..below].iter().zip(values) {
-                if self.find(j as usize, i).is_none() {
-                    found.compare(v, None, || self.is_negligible(i, j as usize, v));
+            for i in rows {
+                let (columns, values) = self.row(i);
+                let below = columns.partition_point(|&j| (j as usize) < i);
+                for (&j, &v) in columns[..below].iter().zip(values) {
+                    if self.find(j as usize, i).is_none() {
+                        found.compare(v, None, || self.is_negligible(i, j as usize, v));
+                    }
                 }
             }
             found
         };
-        let rows = (0..self.nrows()).into_par_iter().with_min_len(ROWS_PER_TASK);
-        rows.map(row).reduce(|| Compared::NONE, Compared::and)
+        parallel::fold(self.nrows(), piece, Compared::and).unwrap_or(Compared::NONE)
     }
 
     /// Whether v, where (i, j) is an entry and (j, i) is not, is 0 or as small as a rounding error in these two rows. As powers of two scale both sides
@@ -264,18 +278,19 @@ impl<T: Scalar> Csr<T> {
     pub fn expand(&self, triangle: Triangle, mirror: Mirror) -> Result<Csr<T>, MatrixError> {
         let a = self.view();
         a.require_square()?;
-        let outside = (0..a.nrows()).into_par_iter().find_map_first(|i| {
+        let outside = |i: usize| {
             let inside = |j: u32| match triangle {
                 Triangle::Lower => j as usize <= i,
                 Triangle::Upper => j as usize >= i,
             };
             a.row(i).0.iter().find(|&&j| !inside(j)).map(|&j| (i, j))
-        });
-        if let Some((row, column)) = outside {
+        };
+        let first = parallel::first(a.nrows(), |i| outside(i).is_some());
+        if let Some((row, column)) = first.and_then(outside) {
             let triangle = if triangle == Triangle::Lower { "lower" } else { "upper" };
             return Err(MatrixError::NotTriangular { row, column, triangle });
         }
-        let on_diagonal = (0..a.nrows()).into_par_iter().filter(|&i| a.find(i, i).is_some()).count();
+        let on_diagonal = parallel::sum(a.nrows(), |i| usize::from(a.find(i, i).is_some()));
         let len = 2 * a.nnz() - on_diagonal;
         assemble(a.nrows(), a.ncols(), &Mirrored { a, mirror, len })
     }

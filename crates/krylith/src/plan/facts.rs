@@ -4,8 +4,8 @@ use super::mesh::Mesh;
 use crate::engine::SolverSpace;
 use crate::error::BackendError;
 use crate::matrix::{Compared, Comparison, Csr};
+use crate::parallel;
 use crate::transform::structural_rank;
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// A diagonal entry of at most this multiple of the largest in its row is tiny.
@@ -102,7 +102,7 @@ impl Facts {
             }
             (sums, compared)
         };
-        let parts: Vec<_> = (0..n.div_ceil(ROWS_PER_PART)).into_par_iter().map(part).collect();
+        let parts = parallel::map(n.div_ceil(ROWS_PER_PART), part);
         let none = (RowFacts::default(), Compared::NONE);
         let (sums, compared) = parts.into_iter().fold(none, |a, b| (a.0.and(b.0), a.1.and(b.1)));
         let Comparison { symmetry, paired, asymmetry } = match n == a.ncols() {
@@ -311,7 +311,7 @@ fn share_within_small_sums(a: &Csr<f64>) -> f64 {
         let sums = RowFacts::of(a, i);
         sums.sum.abs() <= SMALL_SUM * sums.trace
     };
-    let small: Vec<bool> = (0..n).into_par_iter().with_min_len(ROWS_PER_PART).map(is_small).collect();
+    let small = parallel::map_rows(n, is_small);
     let part = |k: usize| {
         let rows = (k * ROWS_PER_PART..n.min((k + 1) * ROWS_PER_PART)).filter(|&i| small[i]);
         rows.fold((0.0, 0.0), |(sum, trace), i| {
@@ -321,7 +321,7 @@ fn share_within_small_sums(a: &Csr<f64>) -> f64 {
             (sum + columns.iter().zip(values).map(within).sum::<f64>(), trace + diagonal)
         })
     };
-    let parts: Vec<(f64, f64)> = (0..n.div_ceil(ROWS_PER_PART)).into_par_iter().map(part).collect();
+    let parts = parallel::map(n.div_ceil(ROWS_PER_PART), part);
     let (sum, trace) = parts.into_iter().fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
     let share = (sum / trace).abs();
     if share.is_finite() { share } else { f64::INFINITY }
@@ -330,20 +330,21 @@ fn share_within_small_sums(a: &Csr<f64>) -> f64 {
 /// Whether constants are in the null space of A, and in that of Aᵀ, up to rounding.
 pub(crate) fn has_constant_null_vectors(a: &Csr<f64>) -> (bool, bool) {
     let n = a.nrows();
-    let rows = (0..n).into_par_iter().with_min_len(ROWS_PER_PART);
-    let right = n > 0 && rows.clone().all(|i| RowFacts::of(a, i).zero_sum == 1);
+    let right = n > 0 && parallel::all(n, |i| RowFacts::of(a, i).zero_sum == 1);
     (right, n > 0 && (right && a.symmetry().symmetric || may_have_zero_columns(a) && has_zero_column_sums(a)))
 }
 
 /// Whether all entries together sum up to 0, up to rounding. In parts that are the same on any number of threads.
 fn may_have_zero_columns(a: &Csr<f64>) -> bool {
-    let mut parts = [(0.0, 0.0); 64];
-    let length = a.nnz().div_ceil(parts.len()).max(1);
-    parts.par_iter_mut().zip(a.values().par_chunks(length)).for_each(|(part, values)| {
-        *part = values.iter().fold((0.0, 0.0), |(sum, size): (f64, f64), v| (sum + v, size + v.abs()));
+    const PARTS: usize = 64;
+    let n = a.nnz();
+    let length = n.div_ceil(PARTS).max(1);
+    let parts = parallel::map(PARTS, |k| {
+        let values = &a.values()[n.min(k * length)..n.min((k + 1) * length)];
+        values.iter().fold((0.0, 0.0), |(sum, size): (f64, f64), v| (sum + v, size + v.abs()))
     });
     let (sum, size) = parts.into_iter().fold((0.0, 0.0), |a: (f64, f64), b| (a.0 + b.0, a.1 + b.1));
-    !sum.is_finite() || sum.abs() <= a.nnz() as f64 * f64::EPSILON * size.min(f64::MAX)
+    !sum.is_finite() || sum.abs() <= n as f64 * f64::EPSILON * size.min(f64::MAX)
 }
 
 /// Whether every column sums up to 0, up to rounding.

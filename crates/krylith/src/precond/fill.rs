@@ -13,7 +13,8 @@
 use crate::error::SetupError;
 use crate::huge;
 use crate::matrix::Pattern;
-use rayon::prelude::*;
+use crate::parallel;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Rows that the estimate looks at.
@@ -71,14 +72,14 @@ fn assemble<'a>(n: usize, row: impl Fn(usize) -> [&'a [u32]; 2]) -> Pattern {
 
 /// As many entries above the diagonal as below it, and for each of them one across.
 pub(crate) fn is_symmetric(a: &Pattern) -> bool {
-    let rows = || (0..a.nrows()).into_par_iter().with_min_len(1 << 12);
-    let excess: isize = rows()
-        .map(|i| {
-            let [below, above] = split(a, i);
-            above.len() as isize - below.len() as isize
-        })
-        .sum();
-    excess == 0 && rows().all(|i| split(a, i)[1].iter().all(|&j| a.find(j as usize, i).is_some()))
+    let n = a.nrows();
+    let excess = |i: usize| {
+        let [below, above] = split(a, i);
+        above.len() as isize - below.len() as isize
+    };
+    let of_piece = |rows: Range<usize>| rows.map(excess).sum::<isize>();
+    let has_partners = |i: usize| split(a, i)[1].iter().all(|&j| a.find(j as usize, i).is_some());
+    parallel::fold(n, of_piece, |a, b| a + b).unwrap_or(0) == 0 && parallel::all(n, has_partners)
 }
 
 /// An error unless the pattern is square and symmetric, as incomplete Cholesky needs it.
@@ -131,7 +132,7 @@ fn join(n: usize, upper: &[FilledRows], lower: &[FilledRows]) -> Pattern {
         pieces.push((row, found, own));
         (rest, row) = (others, end);
     }
-    pieces.into_par_iter().for_each(|(row, found, own)| {
+    parallel::for_each_of(pieces, |(row, found, own)| {
         let mut first = 0;
         for (i, &end) in (row..).zip(&found.ends) {
             let diagonal = row_ptr[i] - row_ptr[row] + below[i] as usize;
@@ -215,22 +216,19 @@ struct FilledRows {
 fn above(a: &Pattern, k: usize, room: &Room) -> Vec<FilledRows> {
     let n = a.nrows();
     let rows_a_task = n.div_ceil(8 * rayon::current_num_threads()).max(1 << 10);
-    (0..n.div_ceil(rows_a_task))
-        .into_par_iter()
-        .map(|task| {
-            let mut search = Search::new(a);
-            let (mut ends, mut columns) = (Vec::with_capacity(rows_a_task), Vec::new());
-            for i in task * rows_a_task..((task + 1) * rows_a_task).min(n) {
-                let row = search.row(i, k);
-                if room.take(row.len()) {
-                    row.sort_unstable();
-                    columns.extend_from_slice(row);
-                }
-                ends.push(columns.len());
+    parallel::map(n.div_ceil(rows_a_task), |task| {
+        let mut search = Search::new(a);
+        let (mut ends, mut columns) = (Vec::with_capacity(rows_a_task), Vec::new());
+        for i in task * rows_a_task..((task + 1) * rows_a_task).min(n) {
+            let row = search.row(i, k);
+            if room.take(row.len()) {
+                row.sort_unstable();
+                columns.extend_from_slice(row);
             }
-            FilledRows { ends, columns }
-        })
-        .collect()
+            ends.push(columns.len());
+        }
+        FilledRows { ends, columns }
+    })
 }
 
 /// Breadth-first searches in one graph.

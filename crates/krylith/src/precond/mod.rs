@@ -31,6 +31,7 @@ pub(crate) use single::InSingle;
 
 use crate::error::SetupError;
 use crate::matrix::Pattern;
+use crate::parallel;
 use std::sync::Arc;
 
 /// `Err(PatternChanged)` unless both are the same pattern; the same allocation is recognised at once.
@@ -40,9 +41,8 @@ pub fn require_pattern(analyzed: &Arc<Pattern>, given: &Arc<Pattern>) -> Result<
 
 /// `Err(MissingDiagonal)` with the smallest row that has no diagonal entry.
 pub fn require_diagonal(pattern: &Pattern) -> Result<(), SetupError> {
-    use rayon::prelude::*;
     pattern.require_square()?;
-    match (0..pattern.nrows()).into_par_iter().find_first(|&i| pattern.find(i, i).is_none()) {
+    match parallel::first(pattern.nrows(), |i| pattern.find(i, i).is_none()) {
         Some(row) => Err(SetupError::MissingDiagonal { row }),
         None => Ok(()),
     }

@@ -10,8 +10,8 @@
 
 use super::plan::{Rows, cost};
 use crate::matrix::Pattern;
+use crate::parallel;
 use crate::team::{Member, Progress};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Least sizes of a block that are tried; the largest is four times as much.
@@ -202,35 +202,32 @@ pub(super) struct Graph {
 
 impl Graph {
     fn new(pattern: &Pattern, rows: Rows, starts: &[usize]) -> Self {
-        let ranges: Vec<Range<usize>> = starts.windows(2).map(|w| w[0]..w[1]).collect();
         let block_of = |position: usize| starts.partition_point(|&s| s <= position) - 1;
-        let found: Vec<(f64, Vec<u32>)> = ranges
-            .par_iter()
-            .map(|range| {
-                let (mut entries, mut blocks) = (0, Vec::new());
-                for position in range.clone() {
-                    let needs = rows.needs(pattern, rows.at(position));
-                    entries += needs.len();
-                    for &j in needs {
-                        let needed = rows.at(j as usize);
-                        // Neighbouring entries are mostly of the block that was found last.
-                        let again = blocks.last().is_some_and(|&b: &u32| {
-                            starts[b as usize] <= needed && needed < starts[b as usize + 1]
-                        });
-                        if needed < range.start && !again {
-                            blocks.push(block_of(needed) as u32);
-                        }
-                    }
-                    if blocks.len() > 64 {
-                        blocks.sort_unstable();
-                        blocks.dedup();
+        let found = parallel::map(starts.len() - 1, |block| {
+            let range = starts[block]..starts[block + 1];
+            let (mut entries, mut blocks) = (0, Vec::new());
+            for position in range.clone() {
+                let needs = rows.needs(pattern, rows.at(position));
+                entries += needs.len();
+                for &j in needs {
+                    let needed = rows.at(j as usize);
+                    // Neighbouring entries are mostly of the block that was found last.
+                    let again = blocks.last().is_some_and(|&b: &u32| {
+                        starts[b as usize] <= needed && needed < starts[b as usize + 1]
+                    });
+                    if needed < range.start && !again {
+                        blocks.push(block_of(needed) as u32);
                     }
                 }
-                blocks.sort_unstable();
-                blocks.dedup();
-                (entries as f64 * cost::ENTRY + range.len() as f64 * cost::ROW, blocks)
-            })
-            .collect();
+                if blocks.len() > 64 {
+                    blocks.sort_unstable();
+                    blocks.dedup();
+                }
+            }
+            blocks.sort_unstable();
+            blocks.dedup();
+            (entries as f64 * cost::ENTRY + range.len() as f64 * cost::ROW, blocks)
+        });
         Self::from_needs(found)
     }
 

@@ -9,8 +9,8 @@ use super::SweepPlan;
 use super::blocks::{Blocks, Graph};
 use super::plan::{PlanId, PlanScratch, Schedule, cost};
 use crate::matrix::{Triangle, share};
+use crate::parallel;
 use crate::team::{Member, Progress};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Slices a member below which a level is not shared.
@@ -19,6 +19,8 @@ const SLICES_A_MEMBER: usize = 4;
 /// Slices a block should have at least, and blocks that a share is cut into at most.
 const SLICES_A_BLOCK: usize = 16;
 const BLOCKS_A_SHARE: usize = 4;
+/// Blocks whose needs are found one after the other.
+const BLOCKS_A_TASK: usize = 64;
 
 /// How a team goes through slices.
 #[derive(Debug)]
@@ -63,10 +65,9 @@ impl SlicePlan {
             Triangle::Lower => position,
             Triangle::Upper => slices - 1 - position,
         };
-        let work: Vec<f64> = (0..slices)
-            .into_par_iter()
-            .map(|position| cost::SLICE + cost::STRIP * needs(at(position)).count() as f64 / 2.0)
-            .collect();
+        let work = parallel::map_rows(slices, |position| {
+            cost::SLICE + cost::STRIP * needs(at(position)).count() as f64 / 2.0
+        });
         let alone: f64 = work.iter().sum();
         let by_levels = || {
             let time = time_by_levels(&ends, &work, threads);
@@ -223,23 +224,20 @@ fn blocks<I: Iterator<Item = usize>>(
     for (b, range) in starts.windows(2).enumerate() {
         block_of[range[0]..range[1]].fill(b as u32);
     }
-    let found = starts
-        .par_windows(2)
-        .with_min_len(64)
-        .map(|range| {
-            let mut needed: Vec<u32> = Vec::new();
-            for position in range[0]..range[1] {
-                for other in needs(position) {
-                    let block = block_of[other];
-                    if !needed.contains(&block) {
-                        needed.push(block);
-                    }
+    let found = parallel::map_by(starts.len() - 1, BLOCKS_A_TASK, |block| {
+        let range = starts[block]..starts[block + 1];
+        let mut needed: Vec<u32> = Vec::new();
+        for position in range.clone() {
+            for other in needs(position) {
+                let block = block_of[other];
+                if !needed.contains(&block) {
+                    needed.push(block);
                 }
             }
-            needed.sort_unstable();
-            (work[range[0]..range[1]].iter().sum(), needed)
-        })
-        .collect();
+        }
+        needed.sort_unstable();
+        (work[range].iter().sum(), needed)
+    });
     let order: Vec<u32> = (0..owner.len() as u32).collect();
     Blocks::connect(&starts, &Graph::from_needs(found), &owner, &order, threads)
 }

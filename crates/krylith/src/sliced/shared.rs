@@ -17,12 +17,12 @@ use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, SetupError};
 use crate::matrix::{Csr, Pattern, SeenValues, part_by_work};
 use crate::operator::LinearOperator;
+use crate::parallel;
 use crate::placement::Storage;
 use crate::precond::require_pattern;
 use crate::simd::StorageScalar;
 use crate::space::{Threads, dot_chunk, require_same};
 use crate::team::Member;
-use rayon::prelude::*;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -86,15 +86,12 @@ impl<S: StorageScalar> SharedSlices<S> {
         }
         let runs = a.nrows().div_ceil(RUN * LANES);
         let every = runs.div_ceil(RUNS).max(1);
-        let sampled: Vec<[usize; 3]> = (0..runs)
-            .into_par_iter()
-            .step_by(every)
-            .map(|run| {
-                let (table, which) = Table::<S>::cut(a, run);
-                let strips = which.iter().map(|&w| table.of(w as usize).len()).sum();
-                [table.bytes(), strips, rows_of(a.nrows(), run)]
-            })
-            .collect();
+        let sampled = parallel::map(runs.div_ceil(every), |k| {
+            let run = k * every;
+            let (table, which) = Table::<S>::cut(a, run);
+            let strips: usize = which.iter().map(|&w| table.of(w as usize).len()).sum();
+            [table.bytes(), strips, rows_of(a.nrows(), run)]
+        });
         let [bytes, strips, rows] = [0, 1, 2].map(|k| sampled.iter().map(|s| s[k]).sum::<usize>() as f64);
         let entries = a.nnz() as f64 / a.nrows().max(1) as f64 * rows;
         ((LANES as f64) * strips <= MOST_PLACES * entries + 64.0 * LANES as f64)
@@ -167,8 +164,7 @@ impl<S: StorageScalar> SharedSlices<S> {
     /// Cuts all runs; slices of those that repeat go to the first table.
     fn store(&mut self, a: &Csr<f64>) {
         let count = a.nrows().div_ceil(RUN * LANES);
-        let made: Vec<(Table<S>, Vec<u32>)> =
-            (0..count).into_par_iter().map(|run| Table::cut(a, run)).collect();
+        let made: Vec<(Table<S>, Vec<u32>)> = parallel::map(count, |run| Table::cut(a, run));
         let (mut common, mut known) = (Table::new(), HashMap::new());
         (self.tables, self.runs) = (vec![Table::new()], Vec::with_capacity(count));
         for (table, mut which) in made {

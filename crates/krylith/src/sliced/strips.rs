@@ -13,10 +13,10 @@ use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, SetupError};
 use crate::huge;
 use crate::matrix::Pattern;
+use crate::parallel;
 use crate::placement;
 use crate::precond::require_diagonal;
 use crate::space::Threads;
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 use thiserror::Error;
@@ -67,7 +67,9 @@ impl Strips {
 
     /// Entries: lanes in masks.
     pub(super) fn len_of_entries(&self) -> usize {
-        self.mask.par_iter().map(|m| m.count_ones() as usize).sum()
+        let lanes = |m: &u8| m.count_ones() as usize;
+        let count = |strips: Range<usize>| self.mask[strips].iter().map(lanes).sum::<usize>();
+        parallel::fold(self.mask.len(), count, |a, b| a + b).unwrap_or(0)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -167,7 +169,7 @@ impl SlicedPattern {
         {
             return Err(NotSliced::TooLarge);
         }
-        if (0..n).into_par_iter().any(|i| source.row_range(i).len() > LONGEST_ROW) {
+        if parallel::any(n, |i| source.row_range(i).len() > LONGEST_ROW) {
             return Err(NotSliced::LongRow);
         }
         match LevelOrder::new(source, (n as f64 * most_positions) as usize) {
@@ -226,10 +228,11 @@ impl SlicedPattern {
     fn finds_symmetry(&self) -> bool {
         let slices = self.order.slices();
         self.lower.len_of_entries() == self.upper.len_of_entries()
-            && (0..slices.div_ceil(SLICES_A_TASK)).into_par_iter().all(|task| {
+            && parallel::try_map(slices.div_ceil(SLICES_A_TASK), |task| {
                 let own = task * SLICES_A_TASK..((task + 1) * SLICES_A_TASK).min(slices);
-                eliminate::is_mirrored(self, own)
+                eliminate::is_mirrored(self, own).then_some(()).ok_or(())
             })
+            .is_ok()
     }
 
     /// Every entry has a partner across the diagonal.
@@ -324,35 +327,33 @@ fn rows_of(order: &LevelOrder, slice: usize) -> impl Iterator<Item = (usize, u32
 fn cut(source: &Pattern, order: &LevelOrder, places: &mut [u32], most_places: f64) -> Option<Vec<Task>> {
     let slices = order.slices();
     let places = (!places.is_empty()).then(|| DisjointSlice::new(places));
-    (0..slices.div_ceil(SLICES_A_TASK))
-        .into_par_iter()
-        .map(|task| {
-            let mut made = Task { lower: Side::default(), upper: Side::default(), keeps_sides: true };
-            let (mut found, mut rank) = (Vec::new(), Vec::new());
-            let mut entries = 0;
-            for slice in task * SLICES_A_TASK..((task + 1) * SLICES_A_TASK).min(slices) {
-                made.keeps_sides &= find(source, order, places.as_ref(), slice, &mut found);
-                made.push(slice, &mut found, &mut rank);
-                for (lane, row) in rows_of(order, slice) {
-                    entries += source.row_range(row as usize).len() - 1;
-                    let Some(places) = &places else { continue };
-                    // SAFETY: every row is in one slice.
-                    let own = unsafe { places.get(source.row_range(row as usize)) };
-                    for (place, &j) in own.iter_mut().zip(source.row(row as usize)) {
-                        if j != row {
-                            *place = rank[*place as usize] * LANES as u32 + lane as u32;
-                        }
+    let tasks = parallel::try_map(slices.div_ceil(SLICES_A_TASK), |task| {
+        let mut made = Task { lower: Side::default(), upper: Side::default(), keeps_sides: true };
+        let (mut found, mut rank) = (Vec::new(), Vec::new());
+        let mut entries = 0;
+        for slice in task * SLICES_A_TASK..((task + 1) * SLICES_A_TASK).min(slices) {
+            made.keeps_sides &= find(source, order, places.as_ref(), slice, &mut found);
+            made.push(slice, &mut found, &mut rank);
+            for (lane, row) in rows_of(order, slice) {
+                entries += source.row_range(row as usize).len() - 1;
+                let Some(places) = &places else { continue };
+                // SAFETY: every row is in one slice.
+                let own = unsafe { places.get(source.row_range(row as usize)) };
+                for (place, &j) in own.iter_mut().zip(source.row(row as usize)) {
+                    if j != row {
+                        *place = rank[*place as usize] * LANES as u32 + lane as u32;
                     }
                 }
-                // A few slices at the end of a wavefront may well be nearly empty.
-                let room = most_places * (entries + 64 * LANES) as f64;
-                if ((made.lower.len() + made.upper.len()) * LANES) as f64 > room {
-                    return None;
-                }
             }
-            Some(made)
-        })
-        .collect()
+            // A few slices at the end of a wavefront may well be nearly empty.
+            let room = most_places * (entries + 64 * LANES) as f64;
+            if ((made.lower.len() + made.upper.len()) * LANES) as f64 > room {
+                return Err(());
+            }
+        }
+        Ok(made)
+    });
+    tasks.ok()
 }
 
 /// The distinct offsets of a slice; `places` hold the number of each entry's strip. Whether every entry keeps its side of the

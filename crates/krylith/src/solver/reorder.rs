@@ -86,8 +86,7 @@ fn wants_matching<S: SolverSpace>(solver: &Solver, setup: &SetupContext<'_, S>, 
 }
 
 fn has_tiny_diagonal(a: &Csr<f64>) -> bool {
-    use rayon::prelude::*;
-    (0..a.nrows()).into_par_iter().with_min_len(1 << 12).any(|i| {
+    crate::parallel::any(a.nrows(), |i| {
         let largest = a.row(i).1.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
         let diagonal = a.get(i, i).abs();
         diagonal <= TINY * largest || diagonal.is_nan()

@@ -6,7 +6,8 @@
 use super::Sparsified;
 use crate::error::SetupError;
 use crate::matrix::Csr;
-use rayon::prelude::*;
+use crate::parallel;
+use std::ops::Range;
 
 /// A on a symmetric pattern, which can follow the values of A.
 #[derive(Debug, Clone)]
@@ -44,7 +45,12 @@ impl Paired {
 pub(crate) fn with_partner(a: &Csr<f64>) -> Vec<bool> {
     let pattern = a.pattern();
     let row = |i: usize| pattern.row(i).iter().map(move |&j| pattern.find(j as usize, i).is_some());
-    (0..a.nrows()).into_par_iter().with_min_len(1 << 12).flat_map_iter(row).collect()
+    let piece = |rows: Range<usize>| rows.flat_map(row).collect();
+    let append = |mut all: Vec<bool>, piece: Vec<bool>| {
+        all.extend(piece);
+        all
+    };
+    parallel::fold(a.nrows(), piece, append).unwrap_or_default()
 }
 
 fn require_negligible(a: &Csr<f64>, kept: &[bool]) -> Result<(), SetupError> {

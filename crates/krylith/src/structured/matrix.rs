@@ -215,7 +215,6 @@ impl StencilMatrix {
 
     /// Whether every entry has one across the diagonal.
     pub(super) fn has_symmetric_pattern(&self) -> bool {
-        use rayon::prelude::*;
         if self.present.is_empty() || !self.stencil.is_symmetric() {
             return self.stencil.is_symmetric();
         }
@@ -224,7 +223,7 @@ impl StencilMatrix {
             let (step, lane) = self.layout.place(point);
             self.present[step * width + offset] >> lane & 1 == 1
         };
-        (0..grid.points()).into_par_iter().with_min_len(1 << 12).all(|number| {
+        crate::parallel::all(grid.points(), |number| {
             let point = grid.point(number);
             self.stencil.lower().iter().enumerate().all(|(k, &offset)| match grid.at(point, offset) {
                 // Offsets are sorted: the opposite one stands as far from the end.

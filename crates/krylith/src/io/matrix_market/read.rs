@@ -11,7 +11,7 @@ use crate::io::error::{FormatError, LineFault};
 use crate::io::options::ReadOptions;
 use crate::io::source::Source;
 use crate::matrix::{Csr, Entries, assemble, check_dimensions, share};
-use rayon::prelude::*;
+use crate::parallel;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -153,14 +153,15 @@ fn parse_pieces(text: &Source, header: &Header, options: &ReadOptions) -> Result
     };
     // No piece behind a faulty one matters.
     let first_faulty = AtomicUsize::new(usize::MAX);
-    let parse = |buffer: &mut Vec<u8>, (k, range): (usize, &Range<usize>)| -> Result<Parsed, FormatError> {
+    let parse = |k: usize| -> Result<Parsed, FormatError> {
+        let (range, mut buffer) = (&ranges[k], Vec::new());
         let mean = header.entries as u128 * range.len() as u128 / length.max(1) as u128;
         let mut piece = Piece::with_room(mean as usize, header.field);
         for block in cut(range.clone(), BLOCK) {
             if k > first_faulty.load(Ordering::Relaxed) {
                 break;
             }
-            let read = EntryParser::new(text, &block, header, buffer);
+            let read = EntryParser::new(text, &block, header, &mut buffer);
             let fault = read.map(|mut parser| parser.parse_into(&mut piece).err());
             if !matches!(fault, Ok(None)) {
                 first_faulty.fetch_min(k, Ordering::Relaxed);
@@ -170,7 +171,7 @@ fn parse_pieces(text: &Source, header: &Header, options: &ReadOptions) -> Result
         }
         Ok((piece, None))
     };
-    let parsed: Vec<_> = ranges.par_iter().enumerate().map_init(Vec::new, parse).collect();
+    let parsed = parallel::map(ranges.len(), parse);
     check_pieces(text, header, &ranges, parsed)
 }
 

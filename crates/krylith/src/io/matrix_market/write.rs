@@ -2,7 +2,7 @@
 
 use crate::io::error::FormatError;
 use crate::matrix::{Csr, ROWS_PER_TASK};
-use rayon::prelude::*;
+use crate::parallel;
 use std::io::Write;
 
 /// Blocks of rows formatted before they are written: enough for all threads, few enough to keep the text small.
@@ -17,7 +17,7 @@ pub(crate) fn write_matrix(out: &mut dyn Write, a: &Csr<f64>) -> Result<(), Form
         let end = if lower { columns.partition_point(|&j| j as usize <= i) } else { columns.len() };
         (&columns[..end], &values[..end])
     };
-    let entries: usize = (0..a.nrows()).into_par_iter().map(|i| kept(i).0.len()).sum();
+    let entries = parallel::sum(a.nrows(), |i| kept(i).0.len());
     writeln!(out, "%%MatrixMarket matrix coordinate real {form}")?;
     writeln!(out, "{} {} {entries}", a.nrows(), a.ncols())?;
     write_blocks(out, a.nrows(), |i, text| {
@@ -42,7 +42,7 @@ pub(crate) fn write_matrix(out: &mut dyn Write, a: &Csr<f64>) -> Result<(), Form
 fn form(a: &Csr<f64>) -> &'static str {
     let mirrors = |mirror: fn(f64) -> f64| {
         a.nrows() == a.ncols()
-            && (0..a.nrows()).into_par_iter().all(|i| {
+            && parallel::all(a.nrows(), |i| {
                 let (columns, values) = a.row(i);
                 columns.iter().zip(values).all(|(&j, &v)| {
                     let partner = a.view().find(j as usize, i);
@@ -79,16 +79,12 @@ pub(crate) fn write_blocks(
 ) -> Result<(), FormatError> {
     let mut texts: Vec<Vec<u8>> = vec![Vec::new(); BLOCKS_AT_ONCE];
     for first in (0..n).step_by(BLOCKS_AT_ONCE * ROWS_PER_TASK) {
-        let results: Vec<Result<(), FormatError>> = texts
-            .par_iter_mut()
-            .enumerate()
-            .map(|(block, text)| {
-                text.clear();
-                let start = (first + block * ROWS_PER_TASK).min(n);
-                (start..(start + ROWS_PER_TASK).min(n)).try_for_each(|i| format(i, text))
-            })
-            .collect();
-        results.into_iter().collect::<Result<(), _>>()?;
+        parallel::try_for_each_piece_mut(&mut texts, 1, |block, text| {
+            let text = &mut text[0];
+            text.clear();
+            let start = (first + block * ROWS_PER_TASK).min(n);
+            (start..(start + ROWS_PER_TASK).min(n)).try_for_each(|i| format(i, text))
+        })?;
         for text in &texts {
             out.write_all(text)?;
         }

@@ -12,6 +12,7 @@ use crate::engine::{DynEngine, Matrices, PlacedEngine};
 use crate::error::{SetupError, SolveError};
 use crate::matrix::Csr;
 use crate::operator::{DynPreconditioner, Preconditioner, Recipe};
+use crate::parallel;
 use crate::placement::{AsGiven, Placed, Placement, Storage};
 use crate::plan::StorageKind;
 use crate::precond::PrecondSpec;
@@ -22,7 +23,7 @@ use crate::setup::{
 use crate::sliced::{LevelOrder, SharedSlices, StorageScalar};
 use crate::space::Threads;
 use crate::structured::{Grid, MOST_OFFSETS, Stencil, StencilMatrix, Structure};
-use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::Arc;
 use tracing::info_span;
 
@@ -218,10 +219,12 @@ fn offsets_of(g: &Csr<f64>, grid: &Grid, dof: usize) -> Option<Stencil> {
         a.extend(b);
         a.sort_unstable();
         a.dedup();
+        // One too many says that there are too many.
+        a.truncate(MOST_OFFSETS + 1);
         a
     };
-    let rows = (0..g.nrows()).into_par_iter().with_min_len(1 << 12);
-    let distances = rows.fold(Vec::new, add).reduce(Vec::new, join);
+    let of_piece = |rows: Range<usize>| rows.fold(Vec::new(), add);
+    let distances = parallel::fold(g.nrows(), of_piece, join).unwrap_or_default();
     let [nx, ny, _] = grid.extents().map(|extent| extent as i64);
     // Offsets that reach more than half of an axis are taken for others, and the rows will not fit them.
     let offset = |distance: usize| {

@@ -7,8 +7,8 @@
 use super::repeats::Rows;
 use crate::error::SetupError;
 use crate::matrix::{Csr, Pattern};
+use crate::parallel;
 use crate::space::Threads;
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -43,7 +43,7 @@ pub fn large_entries(space: &Threads<f64>, a: &Csr<f64>, tau: f64) -> Pattern {
 
 /// √|aᵢᵢ|.
 pub fn roots_of_diagonal(a: &Csr<f64>) -> Vec<f64> {
-    (0..a.nrows()).into_par_iter().map(|i| a.get(i, i).abs().sqrt()).collect()
+    parallel::map_rows(a.nrows(), |i| a.get(i, i).abs().sqrt())
 }
 
 /// Entries that a pattern may have.

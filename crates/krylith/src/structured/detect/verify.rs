@@ -9,10 +9,9 @@ use super::super::stencil::{MOST_OFFSETS, Offset};
 use super::NotStructured;
 use super::candidates::{self, Candidate};
 use crate::matrix::Pattern;
-use rayon::prelude::*;
+use crate::parallel;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Points that one thread takes at a time.
 const PIECE: usize = 4096;
@@ -21,26 +20,9 @@ const PIECE: usize = 4096;
 pub(super) fn offsets(pattern: &Pattern, candidate: &Candidate) -> Result<Vec<Offset>, NotStructured> {
     let points = candidate.grid.points();
     let lines = Lines::new(candidate);
-    let pieces = points.div_ceil(PIECE);
-    // No piece after one that failed counts, so the first failure is always found.
-    let failed = AtomicUsize::new(pieces);
-    let look = |piece: usize| {
-        if piece > failed.load(Ordering::Relaxed) {
-            return Ok(Seen::default());
-        }
-        let seen = lines.look(pattern, piece * PIECE..((piece + 1) * PIECE).min(points));
-        if seen.is_err() {
-            failed.fetch_min(piece, Ordering::Relaxed);
-        }
-        seen.map_err(|why| (piece, why))
-    };
-    let together = |a: Result<Seen, (usize, _)>, b: Result<Seen, (usize, _)>| match (a, b) {
-        (Ok(a), Ok(b)) => Ok(a.with(b)),
-        (Err(a), Err(b)) => Err(if a.0 < b.0 { a } else { b }),
-        (Err(a), _) | (_, Err(a)) => Err(a),
-    };
-    let seen = (0..pieces).into_par_iter().map(look).reduce(|| Ok(Seen::default()), together);
-    let seen = seen.map_err(|(_, why)| why)?;
+    let look = |piece: usize| lines.look(pattern, piece * PIECE..((piece + 1) * PIECE).min(points));
+    let seen = parallel::try_map(points.div_ceil(PIECE), look)?;
+    let seen = seen.into_iter().fold(Seen::default(), Seen::with);
     let known = candidate.used.iter().enumerate();
     let mut all: Vec<Offset> =
         known.filter(|(k, u)| seen.has(*k) || u.offset == [0; 3]).map(|(_, u)| u.offset).collect();
