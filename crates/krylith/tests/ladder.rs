@@ -2,6 +2,7 @@
 
 use krylith::matrix::Permutation;
 use krylith::plan::{Failure, Remedy};
+use krylith::solver::Precision;
 use krylith::{Csr, Method, Outcome, PrecondSpec, Solver, TripletBuilder, gallery::Problem};
 
 /// The biharmonic operator on m x m points, clamped: symmetric positive definite with a condition of about m⁴, and 13 entries per row.
@@ -330,4 +331,32 @@ fn expected_solves_decide_between_factors() {
     assert!(!plan(Solver::new().expect_solves(100), "poisson3d:60").is_complete());
     let a = time_step(101);
     assert!(!Solver::new().plan(&a).unwrap().preconditioner.is_complete());
+}
+
+/// What is said of a factor that a later solve begins with is what was said when it was made: here that the diagonal took the place of ILU(0).
+#[test]
+fn a_kept_factor_is_explained_again() {
+    let entries = [
+        (0, 0, -1.786751413249877e-36),
+        (0, 1, -2.2334392665623463e-36),
+        (1, 0, -1.5153199151948041e38),
+        (1, 1, -1.894149893993505e38),
+    ];
+    let a = Csr::from_entries(2, 2, entries).unwrap();
+    let bs = [[1e300, 2.756334938752584e299], [-1.1791248800555616e226, -1e300]];
+    let solver = Solver::new().method(Method::Minres).preconditioner(PrecondSpec::ilu(0));
+    let solver = solver.precision(Precision::F32).rtol(1e-4).max_iterations(300).threads(1);
+    let prepared = solver.prepare(&a).unwrap();
+    let mut x = [0.84, 0.75];
+    let mut begun = 0;
+    for (b, is_fresh) in [(0, true), (1, false), (1, true), (0, true)] {
+        if is_fresh {
+            x = [0.84, 0.75];
+        }
+        let report = prepared.solve(&a, &bs[b], &mut x).unwrap();
+        begun += usize::from(report.recovery.iter().any(|step| step.action.contains("was kept")));
+        let explained = report.recovery.iter().any(|step| step.action.starts_with("the diagonal, or"));
+        assert_eq!(report.preconditioner == "jacobi", explained, "{report} {:?}", report.recovery);
+    }
+    assert!(begun > 0);
 }

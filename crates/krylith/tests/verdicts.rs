@@ -442,3 +442,38 @@ fn facts_of_another_matrix_are_not_reported() {
     assert_eq!(report.outcome, Outcome::LeastSquares, "{report}");
     assert!(report.plan.facts.is_none() && report.advice().iter().all(|line| !line.contains("rank")));
 }
+
+/// A shifted factor of a matrix with an empty column gives an x whose entry there is huge. Making x orthogonal to constants, which A annihilates as well, spreads that entry over
+/// the others, and then x is no longer the least squares.
+#[test]
+fn least_squares_beside_an_empty_column() {
+    let v = 2.037035976334486e90;
+    let row = [v, v, 0.0, -v, -v];
+    let minus = row.map(|v| -v);
+    let a = dense([row, [0.0; 5], minus, minus, minus]);
+    let b =
+        [-0.603871652461941, 0.6401017997314935, 0.7662732747809211, 0.9795709189503191, -0.2904802311025047];
+    let solver = Solver::new().method(Method::Gmres(30)).preconditioner("dilu".parse().unwrap()).rtol(1e-10);
+    for precision in [Precision::F64, Precision::Mixed] {
+        let Solution { x, report } = solver.clone().precision(precision).solve(&a, &b).unwrap();
+        check(&a, &b, &x, &report, 1e-10);
+        assert_eq!(report.outcome, Outcome::LeastSquares, "{report}");
+        assert!(report.projected_residual.unwrap() <= 1e-10, "{report}");
+    }
+}
+
+/// An entry of the guess that only zeros meet is huge. Spread over the other entries, to make x orthogonal to constants, it hides their residual behind its rounding.
+#[test]
+fn a_guess_that_is_huge_beside_zeros() {
+    let (t, v) = (7.841544414492233e-36, 8.143125285885869e-2);
+    let entries = [(0, 0, 0.0), (1, 1, -t), (1, 2, t), (2, 0, 0.0), (2, 1, v), (2, 2, -v), (3, 3, 0.0)];
+    let a = Csr::from_entries(4, 4, entries).unwrap();
+    let b = [-8.330873371625134e-1, 5.825380798958216e-1, 8.610034475452738e-1, 3.4066072e-1];
+    let mut x =
+        [3.968633979727894e149, -4.351285437631603e-22, -5.119324502681728e-52, 9.713076173205028e-12];
+    let solver = Solver::new().method(Method::Gmres(1)).preconditioner("fsai".parse().unwrap()).rtol(1e-14);
+    let prepared = solver.prepare(&a).unwrap();
+    let report = prepared.solve(&a, &b, &mut x).unwrap();
+    let reached = relative_residual(&a, &x, &b);
+    assert!((reached - report.relative_residual).abs() < 1e-10, "{x:?} {reached:e} {report:?}");
+}

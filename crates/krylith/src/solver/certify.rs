@@ -217,12 +217,18 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         self.tolerance
     }
 
-    /// A bound of ‖r̂ − r‖ for the residual that was measured last: in double-double the rounding of its entries.
+    /// A bound of ‖r̂ − r‖ for the residual that was measured last, without the rounding of the norm in it.
     pub(super) fn rounding_of_residual(&self) -> f64 {
+        let of_norm = self.norms.norm * norm_roundoff(self.unknowns);
         self.norms.certain.map_or(0.0, |bounds| match bounds.precise {
-            true => bounds.rounding.min(f64::EPSILON * self.norms.norm),
+            true => f64::max(bounds.rounding - of_norm, 0.5 * f64::EPSILON * self.norms.norm),
             false => bounds.rounding,
         })
+    }
+
+    /// What the residual that was measured last is at most.
+    pub(super) fn residual_at_most(&self) -> f64 {
+        self.norms.upper().unwrap_or(self.norms.norm)
     }
 
     /// b − A x in double-double for any two vectors, beside what is judged.
@@ -371,10 +377,9 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
 
     /// Whether the caller's criterion is met by the recomputed residual, its rounding included.
     fn meets_own(&mut self) -> bool {
-        let norm = self.norms.upper().unwrap_or(self.norms.norm);
         let at = Iteration {
             index: self.iterations,
-            residual_norm: norm / self.scale,
+            residual_norm: self.residual_at_most() / self.scale,
             rhs_norm: self.rhs_norm / self.scale,
         };
         self.own.as_mut().is_some_and(|own| own.check(&at).is_some())

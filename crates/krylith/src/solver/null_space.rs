@@ -203,11 +203,16 @@ impl<S: SolverSpace> NullSpaces<S> {
             let mut before = space.zeros(&space.layout(x))?;
             space.copy(x, &mut before)?;
             certifier.measure(x)?;
-            let norm = certifier.residual_norm();
+            let most = certifier.residual_at_most();
             project(space, &self.right, x)?;
             certifier.round_as_returned(x)?;
             meets = certifier.measure(x)?;
-            let is_worse = outcome == Outcome::Converged || certifier.residual_norm() > norm;
+            let is_worse = match outcome {
+                Outcome::Converged => true,
+                // The norm of the residual hardly changes with an x that is close to the least squares.
+                Outcome::LeastSquares => !certifier.is_least_squares(x)?,
+                _ => certifier.residual_at_most() > most,
+            };
             if !meets && is_worse || certifier.residual_norm().is_nan() {
                 space.copy(&before, x)?;
                 meets = certifier.measure(x)?;

@@ -97,10 +97,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Certifier<'_, S, A> {
     /// What the witness so far, rows of zeros, the residual that was measured last or constants say about answers.
     pub(super) fn find_witness(&mut self) -> Result<Finding, BackendError> {
         let (space, a) = (self.space(), self.a());
-        if let Some(known) = self.witness.take() {
-            // Another x may be the least squares, or no longer be.
-            self.consider(&known.y, known.low.as_ref())?;
-        }
+        self.reconsider()?;
         let mut y = space.zeros(&a.range())?;
         if self.picks_zero_rows(&mut y)? && self.consider(&y, None)? == Finding::LeastSquares {
             return Ok(Finding::LeastSquares);
@@ -114,6 +111,22 @@ impl<S: SolverSpace, A: LinearOperator<S>> Certifier<'_, S, A> {
             self.consider(&y, None)?;
         }
         Ok(self.finding())
+    }
+
+    /// What the witness says of the x that was measured last: another x may be the least squares, or no longer be.
+    pub(super) fn reconsider(&mut self) -> Result<Finding, BackendError> {
+        if let Some((y, low)) = self.take_witness() {
+            self.consider(&y, low.as_ref())?;
+        }
+        Ok(self.finding())
+    }
+
+    /// Whether x is the least squares by the witness.
+    pub(super) fn is_least_squares(&mut self, x: &S::Vector) -> Result<bool, BackendError> {
+        self.measure_precisely(x)?;
+        let Some(witness) = &self.witness else { return Ok(false) };
+        let (gap, allowed) = self.gap(&witness.y)?;
+        Ok(witness.level >= NullLevel::Rounding && gap <= allowed)
     }
 
     /// The y of the witness.

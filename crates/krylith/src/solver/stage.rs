@@ -40,6 +40,8 @@ pub(super) struct Stage<'w, S: SolverSpace, A: LinearOperator<S>> {
     pub(super) known: Option<Arc<Winner<S>>>,
     /// Whether this solve begins with it.
     pub(super) begins: bool,
+    /// What went wrong while the engine was set up.
+    pub(super) steps: Vec<Recovery>,
 }
 
 impl<S: SolverSpace, A: LinearOperator<S>> Stage<'_, S, A> {
@@ -56,19 +58,19 @@ impl<S: SolverSpace, A: LinearOperator<S>> Stage<'_, S, A> {
         self.engine.as_ref().map_or(prepared, |set_up| &set_up.1)
     }
 
-    /// Takes the rung that has won before for the planned method, if it is known to be better for this right-hand side.
+    /// Takes the rung that has won before for the planned method, if it is known to be better for this right-hand side; what the report says of it.
     pub(super) fn begin(
         &mut self,
         (prepared, space, a): (&Prepared<A, S>, &S, &A),
         b: &S::Vector,
-    ) -> Result<Option<Recovery>, SolveError> {
-        let Some(known) = self.known.clone() else { return Ok(None) };
+    ) -> Result<Vec<Recovery>, SolveError> {
+        let Some(known) = self.known.clone() else { return Ok(Vec::new()) };
         if !known.begins(fingerprint(space, b)?) {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         self.take(prepared, space, a, &known)?;
         (self.tried, self.begins, self.predicted_seconds) = (known.tried.clone(), true, None);
-        Ok(Some(known.step()))
+        Ok(std::iter::once(known.step()).chain(known.steps.iter().cloned()).collect())
     }
 
     /// Runs what has won before.
@@ -83,6 +85,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Stage<'_, S, A> {
         self.other = Some(engine.workspace(space, a, known.method)?);
         (self.engine, self.method) = (known.engine.clone(), known.method);
         (self.precision, self.ordering) = (known.precision, known.ordering);
+        self.steps.clone_from(&known.steps);
         Ok(())
     }
 
@@ -110,6 +113,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Stage<'_, S, A> {
             engine: self.engine.clone(),
             precision: self.precision,
             ordering: self.ordering,
+            steps: self.steps.clone(),
             failures: vec![fingerprint(certifier.space(), certifier.b())?],
         }))
     }
@@ -132,8 +136,8 @@ pub(super) fn enter_next<S: SolverSpace, A: LinearOperator<S>>(
         }
         recovery.push(Recovery { action: next.to_string(), ..step });
         match enter((prepared, findings), certifier.space(), certifier.a(), next, stage) {
-            Ok(steps) => {
-                recovery.extend(steps);
+            Ok(()) => {
+                recovery.extend(stage.steps.iter().cloned());
                 return Ok(true);
             }
             // A remedy is no reason to end a solve that has an answer, of whatever quality.
@@ -154,18 +158,19 @@ pub(super) fn enter_next<S: SolverSpace, A: LinearOperator<S>>(
     Ok(false)
 }
 
-/// Prepares the next run: another method on the prepared factor, or an engine for this solve alone. What went wrong on the way.
+/// Prepares the next run: another method on the prepared factor, or an engine for this solve alone.
 fn enter<S: SolverSpace, A: LinearOperator<S>>(
     (prepared, findings): (&Prepared<A, S>, &Findings),
     space: &S,
     a: &A,
     next: Remedy,
     stage: &mut Stage<'_, S, A>,
-) -> Result<Vec<Recovery>, SolveError> {
+) -> Result<(), SolveError> {
+    stage.steps.clear();
     if let Some(known) = stage.known.clone().filter(|known| known.is_of(next)) {
         stage.take(prepared, space, a, &known)?;
         stage.predicted_seconds = None;
-        return Ok(Vec::new());
+        return Ok(());
     }
     let Prepared { options, layouts, plan, .. } = prepared;
     let mut recorder = SetupRecorder { trained: prepared.trained.clone(), ..SetupRecorder::default() };
@@ -180,7 +185,7 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
             precision = Precision::F64;
             (prepared.method, Some(prepared.summary.kind))
         }
-        _ => return Ok(recorder.recovery),
+        _ => return Ok(()),
     };
     let method = method.limited(space.total(&a.domain()), solver.max_iterations);
     let built = match (preconditioner, a.matrix()) {
@@ -220,7 +225,8 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
         let Construction::Direct(which) = preconditioner?.construct() else { return None };
         Some(1e-9 * options.machine.direct(matrix, which, findings.known_complete(which, matrix)?.cost()))
     });
-    Ok(recorder.recovery)
+    stage.steps = recorder.recovery;
+    Ok(())
 }
 
 /// What the rest of a run is weighed against, if the plan has something that may be faster.

@@ -87,6 +87,7 @@ pub(super) fn solve<S: SolverSpace, A: LinearOperator<S>>(
         tried: Vec::new(),
         known,
         begins: false,
+        steps: Vec::new(),
     };
     let mut rungs = Vec::new();
     let mut recovery = prepared.recovery.clone();
@@ -110,11 +111,16 @@ pub(super) fn solve<S: SolverSpace, A: LinearOperator<S>>(
             false => Ok(outcome),
         },
     });
-    if matches!(outcome, Ok(Outcome::LeastSquares)) {
-        // What is known of the null space is most likely all of it.
-        let is_shortest = null_spaces.is_some_and(|spaces| spaces.has_right());
-        shorten(prepared, &mut certifier, x, (&rungs, is_shortest))?;
-    }
+    let outcome = match outcome {
+        Ok(Outcome::LeastSquares) => {
+            // What is known of the null space is most likely all of it.
+            let is_shortest = null_spaces.is_some_and(|spaces| spaces.has_right());
+            shorten(prepared, &mut certifier, x, (&rungs, is_shortest))?;
+            certifier.measure_precisely(x)?;
+            Ok(certifier.reconsider()?.outcome())
+        }
+        other => other,
+    };
     multiply(space, x, 1.0 / certifier.scale())?;
     let outcome = outcome?;
     let (engine, own) = stage.parts(&prepared.engine);

@@ -37,6 +37,8 @@ pub(super) struct Winner<S: SolverSpace> {
     pub(super) engine: Option<Arc<SetUp<S>>>,
     pub(super) precision: Precision,
     pub(super) ordering: Ordering,
+    /// What went wrong while the engine was set up: it may be another preconditioner than the one that `tried` names.
+    pub(super) steps: Vec<Recovery>,
     /// Fingerprints of right-hand sides for which the planned method has failed, of the first ones.
     pub(super) failures: Vec<u128>,
 }
