@@ -14,9 +14,17 @@
 //! Reference: Golub & Van Loan, Matrix Computations, 4th ed., sections 3.4 and 4.1.
 
 use crate::precond::form::SMALLEST_PIVOT;
+use crate::simd::rolled;
 
 /// N blocks by rows, one a lane.
 pub(crate) type Blocks<const B: usize, const N: usize> = [[[f64; N]; B]; B];
+
+/// Rows of a block, and columns of an inner loop: of one lane they are what is computed with vector instructions.
+#[inline(always)]
+fn rows_and_columns<const B: usize, const N: usize>() -> (usize, usize) {
+    let rows = rolled::<B>();
+    (rows, if const { N == 1 } { B } else { rows })
+}
 
 /// The step (row within the block) at which elimination broke down, and the pivot there.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,12 +55,12 @@ fn judged<const B: usize, const N: usize>(
     size: &[f64; N],
     definite: bool,
 ) -> Inverses<B, N> {
-    let mut good = true;
-    for k in 0..B {
+    let (mut good, (rows, columns)) = (true, rows_and_columns::<B, N>());
+    for k in 0..rows {
         for l in 0..N {
             let (pivot, most) = (pivots[k][l], 1.0 / (SMALLEST_PIVOT * size[l]));
             good &= is_invertible(pivot, 1.0 / pivot) & (pivot > 0.0 || !definite);
-            for j in 0..B {
+            for j in 0..columns {
                 // Neither infinity nor NaN is smaller than anything.
                 good &= blocks[k][j][l].abs() < most;
             }
@@ -96,9 +104,10 @@ pub(crate) fn invert_definite<const B: usize, const N: usize>(
     d: &Blocks<B, N>,
     size: &[f64; N],
 ) -> Inverses<B, N> {
+    let rows = rolled::<B>();
     // N below the diagonal of n; 1 / δ.
     let (mut n, mut delta, mut inverse) = ([[[0.0; N]; B]; B], [[0.0; N]; B], [[0.0; N]; B]);
-    for j in 0..B {
+    for j in 0..rows {
         let mut v = d[j][j];
         for k in 0..j {
             for l in 0..N {
@@ -109,7 +118,7 @@ pub(crate) fn invert_definite<const B: usize, const N: usize>(
         for l in 0..N {
             inverse[j][l] = 1.0 / v[l];
         }
-        for i in j + 1..B {
+        for i in j + 1..rows {
             let mut v = d[i][j];
             for k in 0..j {
                 for l in 0..N {
@@ -123,7 +132,7 @@ pub(crate) fn invert_definite<const B: usize, const N: usize>(
     }
     // M = (I + N)⁻¹, its unit diagonal included.
     let mut m = [[[0.0; N]; B]; B];
-    for i in 0..B {
+    for i in 0..rows {
         m[i][i] = [1.0; N];
         for j in 0..i {
             let mut v = [0.0; N];
@@ -136,10 +145,10 @@ pub(crate) fn invert_definite<const B: usize, const N: usize>(
         }
     }
     let mut result = [[[0.0; N]; B]; B];
-    for r in 0..B {
+    for r in 0..rows {
         for s in 0..=r {
             let mut v = [0.0; N];
-            for k in r..B {
+            for k in r..rows {
                 for l in 0..N {
                     v[l] += m[k][r][l] * inverse[k][l] * m[k][s][l];
                 }
@@ -157,45 +166,46 @@ pub(crate) fn invert_general<const B: usize, const N: usize>(
     d: &Blocks<B, N>,
     size: &[f64; N],
 ) -> Inverses<B, N> {
+    let (rows, columns) = rows_and_columns::<B, N>();
     let (mut d, mut e) = (*d, [[[0.0; N]; B]; B]);
     let (mut pivots, mut inverse) = ([[0.0; N]; B], [[0.0; N]; B]);
-    for k in 0..B {
+    for k in 0..rows {
         e[k][k] = [1.0; N];
     }
-    for k in 0..B {
+    for k in 0..rows {
         exchange(&mut d, &mut e, k);
         pivots[k] = d[k][k];
         for l in 0..N {
             inverse[k][l] = 1.0 / pivots[k][l];
         }
-        for i in k + 1..B {
+        for i in k + 1..rows {
             let mut f = [0.0; N];
             for l in 0..N {
                 f[l] = d[i][k][l] * inverse[k][l];
             }
             // Columns of d up to k are not read again; rows of one lane are updated as a whole, which takes fewer instructions.
-            for j in if N == 1 { 0 } else { k + 1 }..B {
+            for j in if N == 1 { 0 } else { k + 1 }..columns {
                 for l in 0..N {
                     d[i][j][l] -= f[l] * d[k][j][l];
                 }
             }
-            for j in 0..B {
+            for j in 0..columns {
                 for l in 0..N {
                     e[i][j][l] -= f[l] * e[k][j][l];
                 }
             }
         }
     }
-    for k in (0..B).rev() {
-        for j in k + 1..B {
+    for k in (0..rows).rev() {
+        for j in k + 1..rows {
             let f = d[k][j];
-            for c in 0..B {
+            for c in 0..columns {
                 for l in 0..N {
                     e[k][c][l] -= f[l] * e[j][c][l];
                 }
             }
         }
-        for c in 0..B {
+        for c in 0..columns {
             for l in 0..N {
                 e[k][c][l] *= inverse[k][l];
             }
@@ -207,8 +217,8 @@ pub(crate) fn invert_general<const B: usize, const N: usize>(
 /// Brings the first of the largest entries of column k from the diagonal down to the diagonal, in each lane.
 #[inline(always)]
 fn exchange<const B: usize, const N: usize>(d: &mut Blocks<B, N>, e: &mut Blocks<B, N>, k: usize) {
-    let mut any = false;
-    for i in k + 1..B {
+    let (mut any, (rows, columns)) = (false, rows_and_columns::<B, N>());
+    for i in k + 1..rows {
         for l in 0..N {
             any |= d[i][k][l].abs() > d[k][k][l].abs();
         }
@@ -218,13 +228,13 @@ fn exchange<const B: usize, const N: usize>(d: &mut Blocks<B, N>, e: &mut Blocks
     }
     for l in 0..N {
         let mut best = k;
-        for i in k + 1..B {
+        for i in k + 1..rows {
             if d[i][k][l].abs() > d[best][k][l].abs() {
                 best = i;
             }
         }
         if best != k {
-            for j in 0..B {
+            for j in 0..columns {
                 (d[k][j][l], d[best][j][l]) = (d[best][j][l], d[k][j][l]);
                 (e[k][j][l], e[best][j][l]) = (e[best][j][l], e[k][j][l]);
             }

@@ -12,7 +12,7 @@
 use super::dense::{Blocks, Breakdown, Inverses, invert_definite, invert_general};
 use crate::matrix::Pattern;
 use crate::precond::form::{self, Form};
-use crate::simd::{BlockRow, dispatch};
+use crate::simd::{BlockRow, dispatch, rolled};
 use std::ops::Range;
 
 /// Defines a kernel for rows of blocks: in whole registers from five numbers per row on, in half ones below.
@@ -224,10 +224,12 @@ unsafe fn minus_product<L: BlockRow, const B: usize>(
     // SAFETY: blocks stand at a and x.
     unsafe {
         let (x, mut c) = (load_block::<L, B>(x), c);
-        for r in 0..B {
+        for (r, row) in c[..rolled::<B>()].iter_mut().enumerate() {
+            let mut sums = *row;
             for s in 0..B {
-                c[r] = L::sub(c[r], L::mul(L::splat(*a.add(r * B + s)), x[s]));
+                sums = L::sub(sums, L::mul(L::splat(*a.add(r * B + s)), x[s]));
             }
+            *row = sums;
         }
         c
     }
@@ -240,11 +242,12 @@ unsafe fn product<L: BlockRow, const B: usize>(a: *const f64, x: *const f64) -> 
     unsafe {
         let x = load_block::<L, B>(x);
         let mut c = x;
-        for r in 0..B {
-            c[r] = L::mul(L::splat(*a.add(r * B)), x[0]);
+        for (r, row) in c[..rolled::<B>()].iter_mut().enumerate() {
+            let mut sums = L::mul(L::splat(*a.add(r * B)), x[0]);
             for s in 1..B {
-                c[r] = L::add(c[r], L::mul(L::splat(*a.add(r * B + s)), x[s]));
+                sums = L::add(sums, L::mul(L::splat(*a.add(r * B + s)), x[s]));
             }
+            *row = sums;
         }
         c
     }

@@ -67,29 +67,43 @@ impl SetupRecorder {
 
     /// Work on the pattern, in a span, its seconds added up.
     pub fn analyzing<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        let _span = tracing::info_span!("analyze").entered();
-        let started = Instant::now();
+        let phase = Phase::begin(tracing::info_span!("analyze"));
         let result = work();
-        self.seconds.analyze += started.elapsed().as_secs_f64();
+        self.seconds.analyze += phase.end();
         result
     }
 
     /// Copies to a device, in a span, their seconds added up.
     pub fn copying<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        let _span = tracing::info_span!("copy").entered();
-        let started = Instant::now();
+        let phase = Phase::begin(tracing::info_span!("copy"));
         let result = work();
-        self.seconds.copy += started.elapsed().as_secs_f64();
+        self.seconds.copy += phase.end();
         result
     }
 
     /// Work on the values, in a span, its seconds added up.
     pub fn factoring<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        let _span = tracing::info_span!("factor").entered();
-        let started = Instant::now();
+        let phase = Phase::begin(tracing::info_span!("factor"));
         let result = work();
-        self.seconds.factor += started.elapsed().as_secs_f64();
+        self.seconds.factor += phase.end();
         result
+    }
+}
+
+/// A phase that is being measured, in its span.
+struct Phase {
+    _span: tracing::span::EnteredSpan,
+    started: Instant,
+}
+
+impl Phase {
+    fn begin(span: tracing::Span) -> Self {
+        Phase { _span: span.entered(), started: Instant::now() }
+    }
+
+    /// Its seconds.
+    fn end(self) -> f64 {
+        self.started.elapsed().as_secs_f64()
     }
 }
 

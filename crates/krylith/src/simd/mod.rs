@@ -32,6 +32,16 @@ pub(crate) use x86_block::Avx2Half;
 /// Numbers that vector instructions take at once here, and lanes of a sum.
 pub const LANES: usize = 8;
 
+/// Blocks up to this size are unrolled.
+const UNROLLED: usize = 3;
+
+/// `D`, for the outer loops over blocks of D x D numbers. From 4 on the compiler knows no more than that it is not larger: D³ operations that are
+/// unrolled, for every size and instruction set, would be most of the code of the library, and are no faster.
+#[inline(always)]
+pub(crate) fn rolled<const D: usize>() -> usize {
+    if const { D <= UNROLLED } { D } else { std::hint::black_box(D).min(D) }
+}
+
 /// An instruction set: arithmetic on packs of numbers.
 pub(crate) trait Simd: Copy {
     /// The numbers of a register, or of two.

@@ -87,17 +87,23 @@ impl Clock {
 
     /// Does some work, whose seconds are then those of this activity and not of the one around it.
     pub(super) fn during<R>(&self, activity: Activity, work: impl FnOnce() -> R) -> R {
-        let around = {
-            let mut measured = self.measured();
-            if measured.profile.is_none() {
-                drop(measured);
-                return work();
-            }
-            measured.current.replace(activity)
-        };
-        let started = Instant::now();
+        let begun = self.begin(activity);
         let result = work();
-        let seconds = started.elapsed().as_secs_f64();
+        self.end(activity, begun);
+        result
+    }
+
+    /// What to end with, where something is measured.
+    fn begin(&self, activity: Activity) -> Option<Begun> {
+        let mut measured = self.measured();
+        measured.profile?;
+        let around = measured.current.replace(activity);
+        Some(Begun { around, at: Instant::now() })
+    }
+
+    fn end(&self, activity: Activity, begun: Option<Begun>) {
+        let Some(Begun { around, at }) = begun else { return };
+        let seconds = at.elapsed().as_secs_f64();
         let mut measured = self.measured();
         measured.current = around;
         if let Some(profile) = &mut measured.profile {
@@ -106,8 +112,14 @@ impl Clock {
                 profile.add(around, 0, -seconds);
             }
         }
-        result
     }
+}
+
+/// An activity that is being measured.
+struct Begun {
+    /// The activity that it interrupts.
+    around: Option<Activity>,
+    at: Instant,
 }
 
 #[cfg(test)]

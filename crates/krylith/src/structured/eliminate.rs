@@ -22,7 +22,7 @@ use super::layout::{Layout, NeighbourShift, NeighbourShifts, Piece};
 use super::stencil::Stencil;
 use crate::precond::form::{self, Update};
 use crate::precond::{FirstBadPivot, Form};
-use crate::simd::{Access, LANES, Lanes, Simd};
+use crate::simd::{Access, LANES, Lanes, Simd, rolled};
 
 /// What a product of a lower and an upper block changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,8 +168,10 @@ pub(super) unsafe fn eliminate_with<L: Lanes, C: Source, E: Source, S: Access, c
                 for &(u, target) in &task.steps.0[reach.index] {
                     let theirs = There { source: rows, step, first: u * squared, reach, lanes: u8::MAX };
                     match target {
-                        Target::Centre => subtract_local::<L, D>(&mut centre, &t, theirs, 1.0),
-                        Target::Dropped => subtract_local::<L, D>(&mut centre, &t, theirs, task.form.omega()),
+                        Target::Centre | Target::Dropped => {
+                            let share = if target == Target::Dropped { task.form.omega() } else { 1.0 };
+                            subtract_local::<L, D>(&mut centre, &t, theirs, share);
+                        }
                         Target::Lower(o) | Target::Upper(o) => {
                             let is_lower = matches!(target, Target::Lower(_));
                             let place = if is_lower { lower } else { upper }.add(o * squared * LANES);
@@ -234,9 +236,9 @@ unsafe fn block<L: Lanes, const D: usize>(entries: impl Entries<L>) -> Block<L, 
     // SAFETY: as the module says.
     unsafe {
         let mut block = [[L::splat(0.0); D]; D];
-        for c in 0..D {
+        for (c, column) in block[..rolled::<D>()].iter_mut().enumerate() {
             for r in 0..D {
-                block[c][r] = entries.get(c * D + r);
+                column[r] = entries.get(c * D + r);
             }
         }
         block
@@ -252,9 +254,9 @@ unsafe fn take_over<L: Lanes, C: Source, S: Access, const D: usize>(
     to: *mut S,
     size: &mut Sizes<L, D>,
 ) {
-    let ahead = a.ahead::<D, false>();
+    let (ahead, columns) = (a.ahead::<D, false>(), rolled::<D>());
     for (o, there) in of_a.iter().enumerate() {
-        for c in 0..D {
+        for c in 0..columns {
             for r in 0..D {
                 let entry = c * D + r;
                 // SAFETY: as the module says.
@@ -357,17 +359,20 @@ unsafe fn divided<L: Lanes, const D: usize>(
     step: usize,
     reach: &NeighbourShift,
 ) -> Block<L, D> {
+    let columns = rolled::<D>();
     // SAFETY: as the module says.
     unsafe {
         let mut t = [[L::splat(0.0); D]; D];
-        for c in 0..D {
-            for k in 0..D {
+        for (c, t) in t[..columns].iter_mut().enumerate() {
+            let mut column = [L::splat(0.0); D];
+            for k in 0..columns {
                 let d = inverse.entry_at::<L>(step, reach, c * D + k);
                 for r in 0..D {
                     let product = L::mul(own.get(k * D + r), d);
-                    t[c][r] = if k == 0 { product } else { L::add(t[c][r], product) };
+                    column[r] = if k == 0 { product } else { L::add(column[r], product) };
                 }
             }
+            *t = column;
         }
         t
     }
@@ -381,17 +386,20 @@ unsafe fn subtract_local<L: Lanes, const D: usize>(
     theirs: impl Entries<L>,
     share: f64,
 ) {
-    for c in 0..D {
-        for k in 0..D {
+    let columns = rolled::<D>();
+    for (c, to) in to[..columns].iter_mut().enumerate() {
+        let mut column = *to;
+        for (k, t) in t[..columns].iter().enumerate() {
             // SAFETY: as the module says.
             unsafe {
                 let u = theirs.get(c * D + k);
                 let u = if share == 1.0 { u } else { L::mul(u, L::splat(share)) };
                 for r in 0..D {
-                    to[c][r] = L::sub(to[c][r], L::mul(t[k][r], u));
+                    column[r] = L::sub(column[r], L::mul(t[r], u));
                 }
             }
         }
+        *to = column;
     }
 }
 
@@ -402,7 +410,8 @@ unsafe fn subtract<L: Lanes, S: Access, const D: usize>(
     t: &Block<L, D>,
     theirs: impl Entries<L>,
 ) {
-    for c in 0..D {
+    let columns = rolled::<D>();
+    for c in 0..columns {
         // SAFETY: as the module says.
         unsafe {
             let to = to.add(c * D * LANES);
@@ -410,10 +419,10 @@ unsafe fn subtract<L: Lanes, S: Access, const D: usize>(
             for r in 0..D {
                 column[r] = S::load::<L>(to.add(r * LANES));
             }
-            for k in 0..D {
+            for (k, t) in t[..columns].iter().enumerate() {
                 let u = theirs.get(c * D + k);
                 for r in 0..D {
-                    column[r] = L::sub(column[r], L::mul(t[k][r], u));
+                    column[r] = L::sub(column[r], L::mul(t[r], u));
                 }
             }
             for r in 0..D {

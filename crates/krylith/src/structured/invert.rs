@@ -16,7 +16,7 @@ use super::eliminate::{Block, EliminationTask};
 use super::kernels::Source;
 use crate::block::dense::{Blocks, Breakdown, invert_definite, invert_general};
 use crate::precond::{Kind, form};
-use crate::simd::{LANES, Lanes};
+use crate::simd::{LANES, Lanes, rolled};
 
 /// Inverts the block of the diagonal; zeros where there is no point. `size` is what the pivot is measured against.
 ///
@@ -85,8 +85,9 @@ unsafe fn finish_block<L: Lanes, C: Source, E: Source, const D: usize>(
 ) {
     let real = task.layout.real[step];
     let mut blocks: Blocks<D, LANES> = [[[0.0; LANES]; D]; D];
-    for c in 0..D {
-        for r in 0..D {
+    let rows = rolled::<D>();
+    for c in 0..rows {
+        for r in 0..rows {
             // SAFETY: the processor has the instructions.
             blocks[r][c] = unsafe { L::numbers(centre[c][r]) };
         }
@@ -97,8 +98,8 @@ unsafe fn finish_block<L: Lanes, C: Source, E: Source, const D: usize>(
         for l in 0..LANES {
             if real >> l & 1 == 0 {
                 size[l] = 1.0;
-                for r in 0..D {
-                    for c in 0..D {
+                for r in 0..rows {
+                    for c in 0..rows {
                         blocks[r][c][l] = if r == c { 1.0 } else { 0.0 };
                     }
                 }
@@ -109,8 +110,8 @@ unsafe fn finish_block<L: Lanes, C: Source, E: Source, const D: usize>(
         Kind::Cholesky => invert_definite(&blocks, &size),
         Kind::Lu => invert_general(&blocks, &size),
     };
-    for c in 0..D {
-        for r in 0..D {
+    for c in 0..rows {
+        for r in 0..rows {
             let inverse = &inverses.blocks[r][c];
             // SAFETY: the places of this step.
             unsafe { L::store(to.add((c * D + r) * LANES), L::keep(real, L::load(inverse.as_ptr()))) };
