@@ -79,6 +79,10 @@ tsan-engine:
 same-bits folder:
     KRYLITH_MATRICES="$(realpath {{folder}})" cargo test -p krylith --test same_bits -- --ignored --nocapture
 
+# Keep the bits that answers have now: only where an order of operations is meant to change
+renew-bits:
+    KRYLITH_RENEW_BITS=1 cargo test -p krylith --test bits
+
 # Install the libraries that `krylith-bench compare`, `incomplete` and `structured` compare with, and build their drivers into target/peers
 bench-setup *steps:
     crates/krylith-bench/peers/setup {{steps}}
