@@ -1,6 +1,7 @@
 //! What is said at the limit of `f64`: answers that other roundings would miss, and no proof of singularity where there is an answer.
 
-use krylith::{Csr, Outcome, PrecondSpec, Solver, TripletBuilder, gallery::Problem};
+use krylith::solver::{Layout, Precision};
+use krylith::{Csr, Method, Outcome, PrecondSpec, Solver, TripletBuilder, gallery::Problem};
 
 fn rhs(n: usize) -> Vec<f64> {
     (0..n).map(|i| ((i * 7919 % 1009) as f64 - 504.0) / 504.0).collect()
@@ -70,4 +71,82 @@ fn a_singular_system_with_an_answer_is_not_called_unsolvable() {
     b[3] += 1.0;
     let report = Solver::new().solve(&a, &b).unwrap().report;
     assert_eq!(report.outcome, Outcome::LeastSquares, "{report}");
+}
+
+/// Corrections of an answer that are out of range do not replace it.
+#[test]
+fn corrections_out_of_range_are_left() {
+    let rows: [[f64; 6]; 6] = [
+        [
+            3.6931914471142943e-127,
+            2.4545467326488633e-91,
+            9.639679460411536e-181,
+            1.7365302730352168e-164,
+            5.6902623986817984e-160,
+            1.262177448353619e-29,
+        ],
+        [
+            2.4545467326488633e-91,
+            1.6313261169996703e-55,
+            6.406665904585923e-145,
+            1.154122327223217e-128,
+            3.7818280418450374e-124,
+            8.388608e6,
+        ],
+        [
+            9.639679460411536e-181,
+            6.406665904585923e-145,
+            2.5160737381238794e-234,
+            4.532555499780559e-218,
+            1.4852277861680936e-213,
+            3.2944368572595385e-83,
+        ],
+        [
+            1.7365302730352168e-164,
+            1.154122327223217e-128,
+            4.532555499780559e-218,
+            8.165126103939104e-202,
+            2.6755485217387732e-197,
+            5.934729841099874e-67,
+        ],
+        [
+            5.6902623986817984e-160,
+            3.7818280418450374e-124,
+            1.4852277861680936e-213,
+            2.6755485217387732e-197,
+            8.767237396033622e-193,
+            1.9446922743316068e-62,
+        ],
+        [
+            1.262177448353619e-29,
+            8.388608e6,
+            3.2944368572595385e-83,
+            5.934729841099874e-67,
+            1.9446922743316068e-62,
+            4.313591467902218e68,
+        ],
+    ];
+    let a = Csr::from_entries(6, 6, (0..36).map(|k| (k / 6, k % 6, rows[k / 6][k % 6]))).unwrap();
+    let b = [
+        2.926047720897037e202,
+        1.9446922738094947e238,
+        7.637340906698534e148,
+        1.3758210264603586e165,
+        4.508290339505303e169,
+        1e300,
+    ];
+    let guess = [
+        6.94323587333761e-240,
+        1.086112054133167e247,
+        2.1362111732338015e-34,
+        7.593870374446066e-278,
+        -5.37686691957061e205,
+        -4.865103250271917e-204,
+    ];
+    let solver = Solver::new().method(Method::Fgmres(1)).preconditioner("lu".parse().unwrap());
+    let solver =
+        solver.precision(Precision::Mixed).layout(Layout::Rows).rtol(1e-4).max_iterations(300).threads(1);
+    let mut x = guess;
+    let report = solver.prepare(&a).unwrap().solve(&a, &b, &mut x).unwrap();
+    assert!(x.iter().all(|v| v.is_finite()) && report.relative_residual <= 1.0, "{x:?} {report}");
 }

@@ -139,7 +139,9 @@ pub(super) fn polish<S: SolverSpace, A: LinearOperator<S>>(
             return Ok(true);
         }
         slow += usize::from(certifier.residual_norm() > before / 2.0);
-        if certifier.residual_norm() >= before || slow > LAST_CORRECTIONS {
+        // A norm that is not a number is no improvement.
+        let improves = certifier.residual_norm() < before;
+        if !improves || slow > LAST_CORRECTIONS {
             certifier.measure(x)?;
             break;
         }
