@@ -35,11 +35,11 @@ pub const LANES: usize = 8;
 /// Blocks up to this size are unrolled.
 const UNROLLED: usize = 3;
 
-/// `D`, for the outer loops over blocks of D x D numbers. From 4 on the compiler knows no more than that it is not larger: D³ operations that are
+/// `D`, for the outer loops over blocks of D x D numbers. From 4 on the compiler does not know that number, nor a bound of it: D³ operations that are
 /// unrolled, for every size and instruction set, would be most of the code of the library, and are no faster.
 #[inline(always)]
 pub(crate) fn rolled<const D: usize>() -> usize {
-    if const { D <= UNROLLED } { D } else { std::hint::black_box(D).min(D) }
+    if const { D <= UNROLLED } { D } else { std::hint::black_box(D) }
 }
 
 /// An instruction set: arithmetic on packs of numbers.

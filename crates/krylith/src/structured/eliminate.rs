@@ -64,9 +64,11 @@ impl Steps {
 }
 
 /// What is eliminated.
-pub(super) struct EliminationTask<'a, C, E> {
+pub(super) struct EliminationTask<'a, C, E, T> {
     pub(super) layout: &'a Layout,
     pub(super) a: Sides<'a, C, E>,
+    /// L and U of the factor, as they are read: A's where they stay those of A.
+    pub(super) triangles: [T; 2],
     /// Where A has the lower and the upper offsets of the factor.
     pub(super) of_a: [&'a [Option<usize>]; 2],
     /// Which points have which offset of the factor, if not all; `len` bytes per step.
@@ -88,6 +90,41 @@ pub(super) struct FactorWriter<S> {
 
 // SAFETY: pointers to numbers that members of a team write at places that the pipeline keeps apart.
 unsafe impl<S> Sync for FactorWriter<S> {}
+
+impl<S> FactorWriter<S> {
+    /// L and U as they are read.
+    pub(super) fn triangles(&self, dof: usize) -> [Coefficients<S>; 2] {
+        let of =
+            |values: *mut S, count| Coefficients { values: values.cast_const(), width: count * dof * dof };
+        [of(self.lower, self.counts[0]), of(self.upper, self.counts[1])]
+    }
+
+    /// Whether L and U stay those of A.
+    #[inline(always)]
+    pub(super) fn keeps_triangles(&self) -> bool {
+        self.lower.is_null()
+    }
+
+    /// The block of L with this number at a step.
+    ///
+    /// # Safety
+    /// L is written, and has the step and the block.
+    #[inline(always)]
+    unsafe fn lower_at<const D: usize>(&self, step: usize, index: usize) -> *mut S {
+        // SAFETY: by the caller's promise.
+        unsafe { self.lower.add((step * self.counts[0] + index) * D * D * LANES) }
+    }
+
+    /// The block of U with this number at a step.
+    ///
+    /// # Safety
+    /// U is written, and has the step and the block.
+    #[inline(always)]
+    unsafe fn upper_at<const D: usize>(&self, step: usize, index: usize) -> *mut S {
+        // SAFETY: by the caller's promise.
+        unsafe { self.upper.add((step * self.counts[1] + index) * D * D * LANES) }
+    }
+}
 
 /// A block to read, entry by entry.
 trait Entries<L: Lanes>: Copy {
@@ -136,96 +173,74 @@ impl<L: Lanes, C: Source> Entries<L> for There<'_, C> {
 /// A block, column by column.
 pub(super) type Block<L, const D: usize> = [[<L as Simd>::Pack; D]; D];
 
-/// Rows of L, D⁻¹ and U for the steps of a piece, upwards. A bad pivot is left in the place of its inverse.
+/// Rows of L, D⁻¹ and U for the steps of a piece, upwards; D⁻¹ alone where L and U stay those of A. A bad pivot is left in the place of its inverse.
 ///
 /// # Safety
 /// As `kernels` says: the steps that the lower offsets lead to are finished.
 #[inline(always)]
-pub(super) unsafe fn eliminate_with<L: Lanes, C: Source, E: Source, S: Access, const D: usize>(
-    task: &EliminationTask<'_, C, E>,
+pub(super) unsafe fn eliminate_with<L: Lanes, C: Source, E: Source, T: Source, S: Access, const D: usize>(
+    task: &EliminationTask<'_, C, E, T>,
     f: &FactorWriter<S>,
     piece: &Piece,
 ) {
     let squared = D * D;
     let [nl, nu] = f.counts;
+    let [own_rows, their_rows] = task.triangles;
     let inverse = Coefficients { values: f.inverse.cast_const(), width: squared };
-    let rows = Coefficients { values: f.upper.cast_const(), width: nu * squared };
     let below = task.below.of(piece);
     for step in piece.steps.clone() {
-        // SAFETY: as above; the places of this step are this member's.
+        // SAFETY: as above; the places of this step are this member's. Triangles that are A's have no targets off the diagonal
+        // (`Steps::keep_off_diagonals`), so that `lower_at` and `upper_at` are only called where there is what they lead to.
         unsafe {
-            let lower = f.lower.add(step * nl * squared * LANES);
-            let upper = f.upper.add(step * nu * squared * LANES);
             let mut size = Sizes::<L, D> { largest: [L::splat(0.0); D], zero: [L::splat(0.0); D] };
-            take_over::<L, C, S, D>(task.a.lower, task.of_a[0], step, lower, &mut size);
-            take_over::<L, C, S, D>(task.a.upper, task.of_a[1], step, upper, &mut size);
+            if f.keeps_triangles() {
+                measure::<L, C, D>(task.a.lower, nl, step, &mut size);
+                measure::<L, C, D>(task.a.upper, nu, step, &mut size);
+            } else {
+                take_over::<L, C, S, D>(
+                    task.a.lower,
+                    task.of_a[0],
+                    step,
+                    f.lower_at::<D>(step, 0),
+                    &mut size,
+                );
+                take_over::<L, C, S, D>(
+                    task.a.upper,
+                    task.of_a[1],
+                    step,
+                    f.upper_at::<D>(step, 0),
+                    &mut size,
+                );
+            }
             let mut centre = block::<L, D>(Here { source: task.a.diagonal, step, first: 0 });
-            let size = begin::<L, C, E, D>(task, &mut centre, size);
+            let size = begin::<L, C, E, T, D>(task, &mut centre, size);
             for reach in below {
-                let source = Coefficients { values: f.lower.cast_const(), width: nl * squared };
-                let own = Here { source, step, first: reach.index * squared };
+                let own = Here { source: own_rows, step, first: reach.index * squared };
                 let t = divided::<L, D>(own, inverse, step, reach);
                 for &(u, target) in &task.steps.0[reach.index] {
-                    let theirs = There { source: rows, step, first: u * squared, reach, lanes: u8::MAX };
-                    match target {
+                    let theirs =
+                        There { source: their_rows, step, first: u * squared, reach, lanes: u8::MAX };
+                    let (place, offset) = match target {
                         Target::Centre | Target::Dropped => {
                             let share = if target == Target::Dropped { task.form.omega() } else { 1.0 };
                             subtract_local::<L, D>(&mut centre, &t, theirs, share);
+                            continue;
                         }
-                        Target::Lower(o) | Target::Upper(o) => {
-                            let is_lower = matches!(target, Target::Lower(_));
-                            let place = if is_lower { lower } else { upper }.add(o * squared * LANES);
-                            let offset = if is_lower { o } else { nl + 1 + o };
-                            let lanes = match task.present {
-                                Some(present) => present[step * (nl + 1 + nu) + offset],
-                                None => u8::MAX,
-                            };
-                            subtract::<L, S, D>(place, &t, There { lanes, ..theirs });
-                            if lanes != u8::MAX && task.form.omega() != 0.0 {
-                                let dropped = There { lanes: !lanes, ..theirs };
-                                subtract_local::<L, D>(&mut centre, &t, dropped, task.form.omega());
-                            }
-                        }
+                        Target::Lower(o) => (f.lower_at::<D>(step, o), o),
+                        Target::Upper(o) => (f.upper_at::<D>(step, o), nl + 1 + o),
+                    };
+                    let lanes = match task.present {
+                        Some(present) => present[step * (nl + 1 + nu) + offset],
+                        None => u8::MAX,
+                    };
+                    subtract::<L, S, D>(place, &t, There { lanes, ..theirs });
+                    if lanes != u8::MAX && task.form.omega() != 0.0 {
+                        let dropped = There { lanes: !lanes, ..theirs };
+                        subtract_local::<L, D>(&mut centre, &t, dropped, task.form.omega());
                     }
                 }
             }
-            finish::<L, C, E, D>(task, step, &centre, &size, f.inverse.add(step * squared * LANES));
-        }
-    }
-}
-
-/// D⁻¹ alone, where L and U stay those of A.
-///
-/// # Safety
-/// As above.
-#[inline(always)]
-pub(super) unsafe fn eliminate_diagonal_with<L: Lanes, C: Source, E: Source, S: Access, const D: usize>(
-    task: &EliminationTask<'_, C, E>,
-    f: &FactorWriter<S>,
-    piece: &Piece,
-) {
-    let squared = D * D;
-    let inverse = Coefficients { values: f.inverse.cast_const(), width: squared };
-    let below = task.below.of(piece);
-    for step in piece.steps.clone() {
-        // SAFETY: as above.
-        unsafe {
-            let mut size = Sizes::<L, D> { largest: [L::splat(0.0); D], zero: [L::splat(0.0); D] };
-            measure::<L, C, D>(task.a.lower, f.counts[0], step, &mut size);
-            measure::<L, C, D>(task.a.upper, f.counts[1], step, &mut size);
-            let mut centre = block::<L, D>(Here { source: task.a.diagonal, step, first: 0 });
-            let size = begin::<L, C, E, D>(task, &mut centre, size);
-            for reach in below {
-                let own = Here { source: task.a.lower, step, first: reach.index * squared };
-                let t = divided::<L, D>(own, inverse, step, reach);
-                for &(u, target) in &task.steps.0[reach.index] {
-                    let share = if target == Target::Dropped { task.form.omega() } else { 1.0 };
-                    let theirs =
-                        There { source: task.a.upper, step, first: u * squared, reach, lanes: u8::MAX };
-                    subtract_local::<L, D>(&mut centre, &t, theirs, share);
-                }
-            }
-            finish::<L, C, E, D>(task, step, &centre, &size, f.inverse.add(step * squared * LANES));
+            finish::<L, C, E, T, D>(task, step, &centre, &size, f.inverse.add(step * squared * LANES));
         }
     }
 }
@@ -310,16 +325,16 @@ impl<L: Lanes, const D: usize> Sizes<L, D> {
 /// Shifts the diagonal of the block; what its pivot is measured against: for one unknown per point the size of the row, for several
 /// the largest entry of the block of A. What is not finite in a row makes a pivot that is none.
 #[inline(always)]
-unsafe fn begin<L: Lanes, C: Source, E: Source, const D: usize>(
-    task: &EliminationTask<'_, C, E>,
+unsafe fn begin<L: Lanes, C: Source, E: Source, T: Source, const D: usize>(
+    task: &EliminationTask<'_, C, E, T>,
     centre: &mut Block<L, D>,
     mut size: Sizes<L, D>,
 ) -> [f64; LANES] {
     let kind = task.form.kind;
     // SAFETY: the processor has the instructions.
     let mut block = unsafe { L::splat(0.0) };
-    let mut sizes = [[0.0; LANES]; D];
-    for r in 0..D {
+    let (mut sizes, rows) = ([[0.0; LANES]; D], rolled::<D>());
+    for r in 0..rows {
         // SAFETY: the processor has the instructions; eight numbers are read and written.
         unsafe {
             for c in 0..D {
@@ -340,7 +355,7 @@ unsafe fn begin<L: Lanes, C: Source, E: Source, const D: usize>(
         }
     }
     if let Some(share) = task.form.kept_diagonal() {
-        for c in 0..D {
+        for c in 0..rows {
             for r in 0..D {
                 // SAFETY: the processor has the instructions.
                 centre[c][r] = unsafe { L::mul(L::splat(share), centre[c][r]) };
@@ -433,12 +448,7 @@ unsafe fn subtract<L: Lanes, S: Access, const D: usize>(
 }
 
 for_each_size! {
-    eliminate = eliminate_with<C: Source, E: Source, S: Access>(
-        task: &EliminationTask<'_, C, E>, f: &FactorWriter<S>, piece: &Piece,
-    ) if C::BLOCKS && Coefficients::<S>::BLOCKS
-}
-for_each_size! {
-    eliminate_diagonal = eliminate_diagonal_with<C: Source, E: Source, S: Access>(
-        task: &EliminationTask<'_, C, E>, f: &FactorWriter<S>, piece: &Piece,
+    eliminate = eliminate_with<C: Source, E: Source, T: Source, S: Access>(
+        task: &EliminationTask<'_, C, E, T>, f: &FactorWriter<S>, piece: &Piece,
     ) if C::BLOCKS && Coefficients::<S>::BLOCKS
 }

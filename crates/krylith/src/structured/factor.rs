@@ -9,7 +9,7 @@
 //! Bytes of both sweeps: 8 per entry off the diagonal (4 in `f32`), 16 dof² per point for D⁻¹, and 40 per row.
 #![allow(unsafe_code)]
 
-use super::eliminate::{self, EliminationTask, FactorWriter, Steps};
+use super::eliminate::{EliminationTask, FactorWriter, Steps, eliminate};
 use super::kernels::{self, Coefficients, Constant, Sides};
 use super::layout::{Layout, NeighbourShifts, Piece};
 use super::matrix::{StencilMatrix, Values, with_sides};
@@ -211,7 +211,6 @@ pub struct Elimination<'e, S> {
     bad: &'e FirstBadPivot,
     /// Null where triangles stay those of A.
     writer: FactorWriter<S>,
-    shares: bool,
 }
 
 /// Calls an expression with the `Sides` of a factor, of whichever kind its triangles are.
@@ -280,24 +279,32 @@ impl<S: StorageScalar> Triangular for StencilKernels<S> {
     ) -> Elimination<'e, S> {
         let (shape, inverse) = (&*self.shape, self.inverse.as_mut_ptr());
         let counts = [shape.stencil.lower().len(), shape.stencil.upper().len()];
-        let (lower, upper, shares) = match &mut self.triangles {
-            Triangles::Own { lower, upper } => (lower.as_mut_ptr(), upper.as_mut_ptr(), false),
-            Triangles::OfA(_) => (std::ptr::null_mut(), std::ptr::null_mut(), true),
+        let (lower, upper) = match &mut self.triangles {
+            Triangles::Own { lower, upper } => (lower.as_mut_ptr(), upper.as_mut_ptr()),
+            Triangles::OfA(_) => (std::ptr::null_mut(), std::ptr::null_mut()),
         };
-        Elimination { shape, a, shift, bad, writer: FactorWriter { lower, inverse, upper, counts }, shares }
+        Elimination { shape, a, shift, bad, writer: FactorWriter { lower, inverse, upper, counts } }
     }
 
     unsafe fn eliminate(e: &Elimination<'_, S>, piece: Piece) {
         let Shape { layout, dof, form, below, of_a, steps, .. } = e.shape;
         let (dof, form, of_a) = (*dof, *form, [of_a[0].as_slice(), of_a[1].as_slice()]);
         let present = (!e.a.present.is_empty()).then_some(e.a.present.as_slice());
+        let (shift, bad, writer) = (e.shift, e.bad, &e.writer);
         with_sides!(e.a, a => {
-            let task = EliminationTask { layout, a, of_a, present, below, steps, form, shift: e.shift, bad: e.bad };
             // SAFETY: arrays are of the layout's size; the rest by the caller's promise.
             unsafe {
-                match e.shares {
-                    true => eliminate::eliminate_diagonal(dof, &task, &e.writer, &piece),
-                    false => eliminate::eliminate(dof, &task, &e.writer, &piece),
+                match writer.keeps_triangles() {
+                    true => {
+                        let triangles = [a.lower, a.upper];
+                        let task = EliminationTask { layout, a, triangles, of_a, present, below, steps, form, shift, bad };
+                        eliminate(dof, &task, writer, &piece);
+                    }
+                    false => {
+                        let triangles = writer.triangles(dof);
+                        let task = EliminationTask { layout, a, triangles, of_a, present, below, steps, form, shift, bad };
+                        eliminate(dof, &task, writer, &piece);
+                    }
                 }
             }
         });

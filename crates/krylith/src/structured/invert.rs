@@ -23,8 +23,8 @@ use crate::simd::{LANES, Lanes, rolled};
 /// # Safety
 /// As `kernels` says; `to` is the place of this step.
 #[inline(always)]
-pub(super) unsafe fn finish<L: Lanes, C: Source, E: Source, const D: usize>(
-    task: &EliminationTask<'_, C, E>,
+pub(super) unsafe fn finish<L: Lanes, C: Source, E: Source, T: Source, const D: usize>(
+    task: &EliminationTask<'_, C, E, T>,
     step: usize,
     centre: &Block<L, D>,
     size: &[f64; LANES],
@@ -33,9 +33,9 @@ pub(super) unsafe fn finish<L: Lanes, C: Source, E: Source, const D: usize>(
     // SAFETY: by the caller's promise.
     unsafe {
         if const { D == 1 } {
-            finish_number::<L, C, E>(task, step, L::numbers(centre[0][0]), size, to);
+            finish_number::<L, C, E, T>(task, step, L::numbers(centre[0][0]), size, to);
         } else {
-            finish_block::<L, C, E, D>(task, step, centre, size, to);
+            finish_block::<L, C, E, T, D>(task, step, centre, size, to);
         }
     }
 }
@@ -45,8 +45,8 @@ pub(super) unsafe fn finish<L: Lanes, C: Source, E: Source, const D: usize>(
 /// # Safety
 /// As [`finish`].
 #[inline(always)]
-unsafe fn finish_number<L: Lanes, C: Source, E: Source>(
-    task: &EliminationTask<'_, C, E>,
+unsafe fn finish_number<L: Lanes, C: Source, E: Source, T: Source>(
+    task: &EliminationTask<'_, C, E, T>,
     step: usize,
     mut pivot: [f64; LANES],
     size: &[f64; LANES],
@@ -76,8 +76,8 @@ unsafe fn finish_number<L: Lanes, C: Source, E: Source>(
 /// # Safety
 /// As [`finish`].
 #[inline(always)]
-unsafe fn finish_block<L: Lanes, C: Source, E: Source, const D: usize>(
-    task: &EliminationTask<'_, C, E>,
+unsafe fn finish_block<L: Lanes, C: Source, E: Source, T: Source, const D: usize>(
+    task: &EliminationTask<'_, C, E, T>,
     step: usize,
     centre: &Block<L, D>,
     size: &[f64; LANES],
@@ -128,8 +128,8 @@ unsafe fn finish_block<L: Lanes, C: Source, E: Source, const D: usize>(
 /// # Safety
 /// `to` is the place of this step, with room for its blocks.
 #[cold]
-unsafe fn report<C, E>(
-    task: &EliminationTask<'_, C, E>,
+unsafe fn report<C, E, T>(
+    task: &EliminationTask<'_, C, E, T>,
     step: usize,
     breakdowns: &[Option<Breakdown>; LANES],
     dof: usize,
