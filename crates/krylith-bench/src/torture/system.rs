@@ -292,6 +292,9 @@ fn settings(choice: &Choice, n: usize, rng: &mut Rng) -> Result<Settings, Failur
     if choice.get(Of::Memory) == "tiny" {
         solver = solver.max_factor_bytes(rng.pick(&[0, 64, 4096]));
     }
+    if rng.once_in(3) {
+        solver = solver.expect_solves(rng.pick(&[0, 30, 100_000])).expect_refactors(rng.pick(&[0, 1, 1000]));
+    }
     Ok(Settings {
         solver,
         preconditioner,
