@@ -83,11 +83,11 @@ same-bits folder:
 renew-bits:
     KRYLITH_RENEW_BITS=1 cargo test -p krylith --test bits
 
-# Install the libraries that `krylith-bench compare`, `incomplete` and `structured` compare with, and build their drivers into target/peers
+# Install the libraries that `krylith-bench compare` compares with, and build their drivers into target/peers
 bench-setup *steps:
     crates/krylith-bench/peers/setup {{steps}}
 
-# Kernels, or with `applications` whole solves, on structured grids beside MKL and PETSc; drivers by `just bench-setup`
+# Whole solves on structured grids beside MKL and PETSc; drivers by `just bench-setup`
 bench-structured *options:
     cargo build --release -p krylith-cli -p krylith-bench
-    cargo run --release -p krylith-bench -- structured {{options}}
+    cargo run --release -p krylith-bench -- structured applications {{options}}

@@ -16,14 +16,14 @@ mod report;
 mod triad;
 
 pub use command::{CommandOptions, once as command_once};
-pub use contestants::{environment, limited, on_ranks};
+pub use contestants::limited;
 pub use once::{OnceOptions, run as once};
 pub use triad::{TriadOptions, once as triad_once};
 
 use crate::Failure;
 use crate::record::{load, path, save};
 use crate::rhs::{Choice, Rhs};
-use clap::Args;
+use clap::{Args, FromArgMatches};
 pub(crate) use contestants::{Call, Contestant};
 use krylith::gallery::Problem;
 use krylith::{Csr, io};
@@ -88,6 +88,14 @@ pub struct Options {
     /// Problems with the contestants that solve each, in place of all the others; what other studies ask for.
     #[arg(skip)]
     pub(crate) fixed: Vec<Fixed>,
+}
+
+impl Default for Options {
+    /// What an empty command line asks for.
+    fn default() -> Self {
+        let command = Self::augment_args(clap::Command::new("compare"));
+        Self::from_arg_matches(&command.get_matches_from(["compare"])).expect("every option has a default")
+    }
 }
 
 /// A problem of the gallery and who solves it.
@@ -172,7 +180,7 @@ fn problems(options: &Options) -> Vec<(String, String)> {
 }
 
 /// `peers` beside the folder of this program's profile: `target/peers`.
-pub fn default_peers() -> Result<PathBuf, Failure> {
+fn default_peers() -> Result<PathBuf, Failure> {
     let own = std::env::current_exe()?;
     let target = own.parent().and_then(Path::parent).ok_or("this program has no target folder")?;
     Ok(target.join("peers"))

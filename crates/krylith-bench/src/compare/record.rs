@@ -79,8 +79,6 @@ pub enum Mode {
     Triad,
     /// The memory's rate at three arrays of 1 GB.
     BigTriad,
-    /// The rate of arithmetic in registers.
-    Peak,
 }
 
 /// A contestant on a problem with a number of threads: every repetition, or why there is none.

@@ -1,8 +1,6 @@
-//! Preconditioners that learn: the paper's trained factors, and learning while solving.
+//! Preconditioners that learn while solving.
 
-mod gmres;
 mod online;
-mod paper;
 mod safe;
 mod sequence;
 mod storages;
@@ -55,10 +53,6 @@ pub struct Options {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Study {
-    /// Iterations of CG with none, IC(0), scaled, shifted and trained factors, as in the paper's Figures 4 to 8
-    Paper,
-    /// Iterations of GMRES with none, three kinds of ILU(0) and trained factors, as in the paper's Section 7
-    Gmres,
     /// Iterations of a sequence of solves that learns
     Online,
     /// Whether `learned` ever needs more iterations than Jacobi
@@ -72,8 +66,6 @@ enum Study {
 /// Runs a study.
 pub fn run(options: &Options) -> Result<(), Failure> {
     match options.study {
-        Study::Paper => paper::run(options),
-        Study::Gmres => gmres::run(options),
         Study::Online => online::run(options),
         Study::Safe => safe::run(options),
         Study::Sequence => sequence::run(options),

@@ -2,9 +2,7 @@
 //!
 //! `solves`: every ratio, the paper's choice, `auto` and the best of them, measured and modelled, by our protocol or the paper's. `check`: Algorithm 2 beside an independent one.
 
-mod ablations;
 mod check;
-mod condition;
 mod pictures;
 mod protocol;
 mod report;
@@ -39,9 +37,6 @@ pub struct Options {
     /// Matrices with more entries are left out
     #[arg(long, default_value_t = usize::MAX)]
     largest: usize,
-    /// Condition numbers are computed of matrices with at most so many rows
-    #[arg(long, default_value_t = 30_000)]
-    conditions: usize,
     /// Numbers of threads that solves are timed on; 0 for none
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2])]
     threads: Vec<usize>,
@@ -129,7 +124,7 @@ mod tests {
             let left =
                 ["off", "0.5", "1", "5", "10", "15", "20", "50"].map(|s| case.trial(s, "").unwrap().left);
             assert!(left.is_sorted_by(|a, b| a >= b), "{left:?}");
-            assert!(case.off().has_converged && case.off().condition.unwrap() > 1.0);
+            assert!(case.off().has_converged);
             // The recurrence in f32 goes on falling where the residual does not.
             let bound = if protocol == "ours" { 0.0..=1e-8 } else { 1e-9..=1e-3 };
             assert!(bound.contains(&case.off().residual.unwrap()), "{:?}", case.off().residual);
@@ -142,13 +137,9 @@ mod tests {
     #[test]
     fn a_small_study_has_its_tables() {
         let text = small("ours");
-        for part in [
-            "## device (modelled), end to end\n\n2 matrices.",
-            "Of 2 matrices 2 converge",
-            "2 matrices whose κ₂ was computed",
-            "| τ = 1 |",
-            "| test | 2 |",
-        ] {
+        for part in
+            ["## device (modelled), end to end\n\n2 matrices.", "Of 2 matrices 2 converge", "| test | 2 |"]
+        {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

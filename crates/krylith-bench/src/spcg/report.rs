@@ -1,6 +1,5 @@
 //! Tables in the form of the paper's table 1, over the same matrices in every column, and what is behind them.
 
-use super::ablations;
 use super::study::{COUNTED, Case, RATIOS, Record, TIMED, Timing, Trial};
 use crate::folder::{digits, rounds, table};
 use std::collections::BTreeMap;
@@ -102,7 +101,6 @@ pub fn markdown(record: &Record) -> String {
         }
     }
     text += &convergence(record);
-    text += &ablations::markdown(record);
     text += &categories(record);
     text += &of_cases(record);
     let refused = record.refused.iter().map(|(name, why)| format!("* {name}: {why}\n")).collect::<String>();

@@ -8,7 +8,6 @@
 //! Models: an iteration takes `rate` per byte and `wavefront` per wavefront of both sweeps, and a set-up what [`Machine::set_up`] says of the entries
 //! of the factor ([`krylith::plan::MANY_CORE`], [`krylith::plan::DEVICE`]); where `auto` makes a factor to decide, that is a set-up more. Sorting entries, counting wavefronts and attempts that fail have no price. They are models, and labelled so.
 
-use super::condition::condition;
 use super::protocol::{Asked, Protocol, Ran, Solving, Sweeps};
 use super::report::markdown;
 use super::{Options, definite};
@@ -18,7 +17,7 @@ use krylith::gallery::Problem;
 use krylith::matrix::Triangle;
 use krylith::plan::{DEVICE, MANY_CORE, Machine, REFERENCE};
 use krylith::schedule::{Schedule, Wavefronts};
-use krylith::sparsify::{Candidate, Sparsification, Sparsify};
+use krylith::sparsify::{Candidate, Sparsification};
 use krylith::{Csr, io};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -101,10 +100,6 @@ pub struct Trial {
     pub tried: Option<Candidate>,
     /// What is taken; none if A stays as it is.
     pub taken: Option<Candidate>,
-    /// ‖Â‖∞ / min aᵢᵢ.
-    pub estimate: Option<f64>,
-    /// κ₂(Â), where it was computed.
-    pub condition: Option<f64>,
     /// Of the matrix that M is made from.
     pub wavefronts: usize,
     pub left: usize,
@@ -242,11 +237,6 @@ pub fn study(options: &Options, (name, kind): (&str, &str), a: &Csr<f64>) -> Res
     for setting in TIMED.into_iter().chain(COUNTED) {
         let mut trial = counting.count(setting, &REFERENCE)?;
         trial.timings = counting.modelled(&trial, &[MANY_CORE, DEVICE]);
-        let asked: Sparsify = setting.parse()?;
-        if (setting == "off" || RATIOS.contains(&setting)) && a.nrows() <= options.conditions {
-            let sparser = asked.apply(a).map(|(_, sparser)| sparser);
-            trial.condition = condition(sparser.as_ref().map_or(a, |sparser| sparser.matrix()));
-        }
         trials.push(trial);
     }
     for machine in [MANY_CORE, DEVICE] {
@@ -288,8 +278,6 @@ impl Counting<'_> {
                 && found.is_some_and(|found| !found.candidates.is_empty()),
             tried,
             taken,
-            estimate: self.estimate(setting),
-            condition: None,
             wavefronts: taken.map_or(self.wavefronts, |taken| taken.wavefronts),
             left,
             sweeps,
@@ -321,16 +309,6 @@ impl Counting<'_> {
             Timing { machine, is_modelled: true, set_up, iteration, total }
         };
         machines.iter().map(of).collect()
-    }
-
-    /// ‖Â‖∞ / min aᵢᵢ where the entries of A decide; none for a diagonal that is not positive.
-    fn estimate(&self, setting: &str) -> Option<f64> {
-        let sparser = setting.parse::<Sparsify>().ok()?.apply(self.a).map(|(_, sparser)| sparser);
-        let matrix = sparser.as_ref().map_or(self.a, |sparser| sparser.matrix());
-        let rows = 0..matrix.nrows();
-        let norm = rows.clone().map(|i| matrix.row(i).1.iter().map(|v| v.abs()).sum()).fold(0.0, f64::max);
-        let least = rows.map(|i| matrix.get(i, i)).fold(f64::INFINITY, f64::min);
-        (least > 0.0).then_some(norm / least)
     }
 }
 

@@ -12,14 +12,21 @@
 //!
 //! Krylith's contestants are runs of the command `krylith solve` with the options given. MKL has no IC(1); its ILU(0) of a symmetric
 //! matrix is IC(0). Where there is more than one unknown per point PETSc also takes part with blocks, and Krylith with its block ILU(0).
+//!
+//! The problems and stencils are those of Luo et al. 2025, doi:10.1145/3721145.3725745.
 
-use super::case::Case;
-use super::stencil::Stencil;
 use crate::Failure;
 use crate::compare::{self, Fixed};
-use crate::rhs::Choice;
-use clap::Args;
+use clap::{Args, Subcommand};
+use krylith::structured::Stencil;
 use std::path::PathBuf;
+
+/// Studies of structured grids.
+#[derive(Subcommand)]
+pub enum Part {
+    /// Whole solves: Poisson, convection and diffusion, Navier and Stokes, Euler, Cahn and Hilliard
+    Applications(Options),
+}
 
 /// Options of `krylith-bench structured applications`.
 #[derive(Args)]
@@ -70,7 +77,8 @@ struct Application {
     name: &'static str,
     /// The gallery's name.
     problem: &'static str,
-    stencil: Stencil,
+    stencil: Shape,
+    /// Unknowns per point.
     dof: usize,
     /// Krylith's method and preconditioner; PETSc's and MKL's configurations.
     krylith: [&'static str; 2],
@@ -78,7 +86,27 @@ struct Application {
     mkl: Option<&'static str>,
 }
 
-const fn flow(name: &'static str, problem: &'static str, stencil: Stencil, dof: usize) -> Application {
+/// The couplings of a point.
+#[derive(Clone, Copy)]
+enum Shape {
+    Star7,
+    Star13,
+    Diamond25,
+    Box27,
+}
+
+impl Shape {
+    fn stencil(self) -> Result<Stencil, Failure> {
+        Ok(match self {
+            Shape::Star7 => Stencil::star(3, 1)?,
+            Shape::Star13 => Stencil::star(3, 2)?,
+            Shape::Diamond25 => Stencil::diamond(3, 2)?,
+            Shape::Box27 => Stencil::cube(3, 1)?,
+        })
+    }
+}
+
+const fn flow(name: &'static str, problem: &'static str, stencil: Shape, dof: usize) -> Application {
     let (krylith, mkl) = (["gmres", "ilu0"], Some("fgmres+ilu0"));
     Application { name, problem, stencil, dof, krylith, petsc: "gmres+ilu0", mkl }
 }
@@ -87,7 +115,7 @@ const APPLICATIONS: [Application; 6] = [
     Application {
         name: "poisson-ic0",
         problem: "poisson3d",
-        stencil: Stencil::Star7,
+        stencil: Shape::Star7,
         dof: 1,
         krylith: ["cg", "ic0"],
         petsc: "cg+icc0",
@@ -96,31 +124,26 @@ const APPLICATIONS: [Application; 6] = [
     Application {
         name: "poisson-ic1",
         problem: "poisson3d",
-        stencil: Stencil::Star7,
+        stencil: Shape::Star7,
         dof: 1,
         krylith: ["cg", "ic(1)"],
         petsc: "cg+icc1",
         mkl: None,
     },
-    flow("convection", "convection3d", Stencil::Star7, 1),
-    flow("navierstokes", "navierstokes3d", Stencil::Box27, 4),
-    flow("euler", "euler3d", Stencil::Star13, 5),
-    flow("cahnhilliard", "cahnhilliard3d", Stencil::Diamond25, 2),
+    flow("convection", "convection3d", Shape::Star7, 1),
+    flow("navierstokes", "navierstokes3d", Shape::Box27, 4),
+    flow("euler", "euler3d", Shape::Star13, 5),
+    flow("cahnhilliard", "cahnhilliard3d", Shape::Diamond25, 2),
 ];
 
 /// Runs the solves and writes their folder.
-pub fn run(options: &Options) -> Result<(), Failure> {
+pub fn run(Part::Applications(options): &Part) -> Result<(), Failure> {
     let fixed = options.problems.iter().map(|name| fixed(name, options)).collect::<Result<_, _>>()?;
     compare::run(&compare::Options {
-        problems: Vec::new(),
         threads: options.threads.clone(),
         repetitions: options.repetitions,
         only: options.only.clone(),
-        own: Vec::new(),
-        rhs: Choice::Ones,
-        kernels_only: false,
         solves_only: true,
-        quick: false,
         time_limit: options.time_limit,
         max_iterations: options.max_iterations,
         rtol: options.rtol,
@@ -128,9 +151,22 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         work: options.work.clone(),
         name: options.name.clone(),
         output: options.output.clone(),
-        render: None,
         fixed,
+        ..compare::Options::default()
     })
+}
+
+/// Points along an axis: the multiple of eight for which the values of the matrix take about this many bytes.
+fn points(application: &Application, bytes: f64) -> Result<usize, Failure> {
+    let stencil = application.stencil.stencil()?;
+    let entries = |n: usize| -> usize {
+        let along = |reach: i32| n - reach.unsigned_abs() as usize;
+        let couplings = stencil.offsets().iter().map(|offset| offset.map(along).iter().product::<usize>());
+        couplings.sum::<usize>() * application.dof.pow(2)
+    };
+    let distance = |n: &usize| (8.0 * entries(*n) as f64 - bytes).abs();
+    let nearest = (8..=1024).step_by(8).min_by(|a, b| distance(a).total_cmp(&distance(b)));
+    Ok(nearest.unwrap_or(8))
 }
 
 /// A problem with its size and everyone who solves it.
@@ -152,7 +188,7 @@ fn fixed(name: &str, options: &Options) -> Result<Fixed, Failure> {
         contestants.push(("petsc", format!("{}+baij:{}", a.petsc, a.dof)));
     }
     contestants.extend(a.mkl.map(|config| ("mkl", config.to_owned())));
-    let n = Case::sized(a.stencil, a.dof, 1e6 * options.megabytes).n;
+    let n = points(a, 1e6 * options.megabytes)?;
     Ok(Fixed { spec: format!("{}:{n}", a.problem), contestants })
 }
 
