@@ -67,7 +67,7 @@ def same_system(a, b, rhs):
 
 assert np.finfo(np.longdouble).nmant >= 63, "this machine has no extended precision"
 checked, wrong, largest, slack, name = 0, 0, (0, ""), (0, ""), None
-for result in json.load(open(outcomes)):
+for result in json.load(open(outcomes))["rows"]:
     if result["outcome"] != "converged":
         continue
     rhs = result.get("rhs", "ones")

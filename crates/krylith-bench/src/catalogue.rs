@@ -4,9 +4,11 @@
 //! The catalogue is a table separated by tabs with the columns `file`, `n` and `nnz` (of the full matrix).
 
 use crate::Failure;
+use crate::run::{Kept, Nothing, Output, Run};
 use clap::Args;
 use krylith::{Csr, io};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -33,53 +35,108 @@ pub struct Entry {
     pub kind: String,
 }
 
+/// A matrix of the catalogue, as it was found.
+#[derive(Debug, Serialize, Deserialize)]
+struct Row {
+    file: String,
+    /// Entries that the catalogue states.
+    stated: u64,
+    verdict: Verdict,
+    /// Formats that do not give back the same bits.
+    broken_formats: Vec<String>,
+    /// As the command prints it.
+    info: Value,
+}
+
+/// How sizes compare with the catalogue's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Verdict {
+    Equal,
+    WithoutZeros,
+    Different,
+}
+
+impl Verdict {
+    fn name(self) -> &'static str {
+        match self {
+            Verdict::Equal => "equal",
+            Verdict::WithoutZeros => "equal without explicit zeros",
+            Verdict::Different => "DIFFERENT",
+        }
+    }
+}
+
+impl Row {
+    fn is_wrong(&self) -> bool {
+        self.verdict == Verdict::Different || !self.broken_formats.is_empty()
+    }
+}
+
 pub fn run(options: &Options) -> Result<(), Failure> {
     let krylith = match &options.krylith {
         Some(path) => path.clone(),
         None => std::env::current_exe()?.with_file_name("krylith"),
     };
-    let entries = parse(&std::fs::read_to_string(options.folder.join("CATALOGUE.tsv"))?)?;
+    let mut run = Run::<Row>::begin(Output::file(options.output.as_deref()), Nothing {}, 1, &[])?;
     let scratch = tempfile::tempdir()?;
-    let (mut results, mut wrong) = (Vec::new(), 0);
-    let mut equal = [0usize; 3];
-    for entry in &entries {
+    for entry in &read(&options.folder)? {
+        if run.has(|row| row.file == entry.file) {
+            continue;
+        }
         let path = options.folder.join(&entry.file);
         let info = info(&krylith, &path)?;
-        let (rows, nnz, zeros) =
-            (&info["matrix"]["rows"], &info["matrix"]["nnz"], &info["matrix"]["explicit_zeros"]);
-        let zeros = zeros.as_u64().unwrap_or(0);
-        let verdict = match (rows.as_u64(), nnz.as_u64()) {
-            (Some(r), Some(k)) if r == entry.n && k == entry.nnz => "equal",
-            (Some(r), Some(k)) if r == entry.n && k - zeros == entry.nnz => "equal without explicit zeros",
-            _ => "DIFFERENT",
-        };
-        let matrix = io::read_matrix(&path)?;
-        let broken = round_trip(&matrix, scratch.path())?;
-        wrong += usize::from(verdict == "DIFFERENT" || !broken.is_empty());
-        equal[0] += usize::from(verdict == "equal");
-        equal[1] += usize::from(verdict == "equal without explicit zeros");
-        equal[2] += usize::from(broken.is_empty());
-        if verdict != "equal" || !broken.is_empty() {
-            println!(
-                "{}: n {} nnz {} (catalogue {}), {zeros} explicit zeros: {verdict} {broken:?}",
-                entry.file, rows, nnz, entry.nnz
-            );
-        }
-        results
-            .push(json!({ "file": entry.file, "verdict": verdict, "broken_formats": broken, "info": info }));
+        let broken_formats = round_trip(&io::read_matrix(&path)?, scratch.path())?;
+        let (file, verdict) = (entry.file.clone(), verdict(entry, &info));
+        run.add([Row { file, stated: entry.nnz, verdict, broken_formats, info }])?;
     }
-    println!(
-        "{} matrices: sizes equal {}, equal without explicit zeros {}; through {} formats and back unchanged {}",
-        entries.len(),
-        equal[0],
-        equal[1],
-        ENDINGS.len(),
-        equal[2],
-    );
-    if let Some(path) = &options.output {
-        crate::record::save(path, &results)?;
-    }
+    run.end()?;
+    let wrong = run.rows.iter().filter(|row| row.is_wrong()).count();
     if wrong > 0 { Err(format!("{wrong} matrices are wrong").into()) } else { Ok(()) }
+}
+
+fn verdict(entry: &Entry, info: &Value) -> Verdict {
+    let number = |name: &str| info["matrix"][name].as_u64();
+    let zeros = number("explicit_zeros").unwrap_or(0);
+    match (number("rows"), number("nnz")) {
+        (Some(n), Some(nnz)) if n == entry.n && nnz == entry.nnz => Verdict::Equal,
+        (Some(n), Some(nnz)) if n == entry.n && nnz - zeros == entry.nnz => Verdict::WithoutZeros,
+        _ => Verdict::Different,
+    }
+}
+
+impl Kept for Row {
+    type Facts = Nothing;
+
+    fn text(run: &Run<Row>) -> String {
+        let described = |row: &Row| {
+            let Row { file, stated, verdict, broken_formats, info } = row;
+            let matrix = &info["matrix"];
+            format!(
+                "{file}: n {} nnz {} (catalogue {stated}), {} explicit zeros: {} {broken_formats:?}\n",
+                matrix["rows"],
+                matrix["nnz"],
+                matrix["explicit_zeros"],
+                verdict.name()
+            )
+        };
+        let unequal = run.rows.iter().filter(|row| row.is_wrong() || row.verdict != Verdict::Equal);
+        let count = |is: &dyn Fn(&Row) -> bool| run.rows.iter().filter(|row| is(row)).count();
+        format!(
+            "{}{} matrices: sizes equal {}, equal without explicit zeros {}; through {} formats and back unchanged {}",
+            unequal.map(described).collect::<String>(),
+            run.rows.len(),
+            count(&|row| row.verdict == Verdict::Equal),
+            count(&|row| row.verdict == Verdict::WithoutZeros),
+            ENDINGS.len(),
+            count(&|row| row.broken_formats.is_empty()),
+        )
+    }
+}
+
+/// The catalogue of a folder.
+pub fn read(folder: &Path) -> Result<Vec<Entry>, Failure> {
+    parse(&std::fs::read_to_string(folder.join("CATALOGUE.tsv"))?)
 }
 
 /// The lines of a catalogue.
@@ -112,7 +169,7 @@ fn info(krylith: &Path, path: &Path) -> Result<Value, Failure> {
 }
 
 /// The formats that do not give back the same bits.
-fn round_trip(a: &Csr<f64>, folder: &Path) -> Result<Vec<&'static str>, Failure> {
+fn round_trip(a: &Csr<f64>, folder: &Path) -> Result<Vec<String>, Failure> {
     let mut broken = Vec::new();
     for ending in ENDINGS {
         let path = folder.join(format!("a.{ending}"));
@@ -120,7 +177,7 @@ fn round_trip(a: &Csr<f64>, folder: &Path) -> Result<Vec<&'static str>, Failure>
         let b = io::read_matrix(&path)?;
         let same_bits = a.values().iter().zip(b.values()).all(|(a, b)| a.to_bits() == b.to_bits());
         if a.pattern() != b.pattern() || !same_bits {
-            broken.push(ending);
+            broken.push(ending.to_owned());
         }
     }
     Ok(broken)

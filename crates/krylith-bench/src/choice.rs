@@ -4,6 +4,7 @@
 //! that takes longer than twice the fastest so far is cut off. Problems and sizes are none that constants were read off.
 
 use crate::Failure;
+use crate::run::table::table;
 use clap::Args;
 use krylith::gallery::{Problem, random_vector};
 use krylith::observe::Iteration;
@@ -87,8 +88,7 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         true => PROBLEMS.map(String::from).to_vec(),
         false => options.problems.clone(),
     };
-    println!("| problem | auto | s | best member | s | ratio |");
-    println!("|---|---|---|---|---|---|");
+    print!("{}", table(&["problem", "auto", "s", "best member", "s", "ratio"], []));
     let mut ratios = Vec::new();
     for problem in &problems {
         let a = problem.parse::<Problem>()?.generate()?;

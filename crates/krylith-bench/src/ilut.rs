@@ -6,7 +6,8 @@
 //! values in both. The first 13 matrices have no such row; the last six were taken because they have.
 
 use crate::Failure;
-use crate::compare::raw;
+use crate::driver::system;
+use crate::run::table::table;
 use clap::Args;
 use krylith::gallery::Problem;
 use krylith::precond::threshold::{IlutOptions, Rule, Triangles, ilut};
@@ -55,10 +56,17 @@ const PARAMETERS: [(usize, f64); 4] = [(5, 1e-3), (10, 1e-5), (20, 1e-7), (0, 3e
 const BOUND: f64 = 1e-10;
 
 pub fn run(options: &Options) -> Result<(), Failure> {
-    println!(
-        "| matrix | rows | entries | τ | maxfil | entries of the factor | pivots replaced | largest difference |"
-    );
-    println!("|---|---|---|---|---|---|---|---|");
+    let columns = [
+        "matrix",
+        "rows",
+        "entries",
+        "τ",
+        "maxfil",
+        "entries of the factor",
+        "pivots replaced",
+        "largest difference",
+    ];
+    print!("{}", table(&columns, []));
     let (mut equal, mut parted, mut wrong) = (0, 0, 0);
     for name in MATRICES {
         let (in_folder, skipped) =
@@ -118,7 +126,7 @@ fn compare(options: &Options, name: &str, a: &Csr<f64>, p: usize, tau: f64) -> R
 fn mkl(driver: &Path, a: &Csr<f64>, tau: f64, maxfil: usize) -> Result<Csr<f64>, Failure> {
     let folder = tempfile::tempdir()?;
     let (input, output) = (folder.path().join("a.csr"), folder.path().join("lu.csr"));
-    raw::write(&input, a)?;
+    system::write(&input, a, None)?;
     let run = Command::new(driver)
         .arg(&input)
         .args([tau.to_string(), maxfil.to_string(), (1e-4 + tau).to_string()])
@@ -128,7 +136,7 @@ fn mkl(driver: &Path, a: &Csr<f64>, tau: f64, maxfil: usize) -> Result<Csr<f64>,
     if !run.status.success() {
         return Err(String::from_utf8_lossy(&run.stderr).into_owned().into());
     }
-    raw::read(&output)
+    system::read(&output).map(|(factor, _)| factor)
 }
 
 /// Row by row until the patterns part.

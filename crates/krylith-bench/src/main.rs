@@ -1,16 +1,15 @@
 //! Studies of Krylith, and comparisons with other systems in the same run.
 //!
-//! Every study prints a table and, with `--output`, keeps its raw figures as JSON. Times are the least of several repetitions,
-//! contestants taking turns, because machines are shared.
+//! Every study prints tables and keeps its raw figures as JSON: `run` is the frame of all of them. Times are the least of several
+//! repetitions, contestants taking turns, because machines are shared. Other systems run in processes of their own: `driver`.
 
-mod bars;
 mod calibrate;
 mod catalogue;
 mod choice;
 mod compare;
 mod device;
+mod driver;
 mod fit;
-mod folder;
 mod fsai;
 mod ilut;
 mod learn;
@@ -18,8 +17,8 @@ mod nvidia;
 mod outcomes;
 mod peers;
 mod profile;
-mod record;
 mod rhs;
+mod run;
 mod spcg;
 mod structured;
 mod torture;
@@ -77,7 +76,7 @@ enum Study {
     CompareCommand(compare::CommandOptions),
     /// The memory's rate; what `compare` runs in a process of its own
     #[command(hide = true)]
-    CompareTriad(compare::TriadOptions),
+    CompareTriad(driver::triad::TriadOptions),
 }
 
 fn main() -> ExitCode {
@@ -99,7 +98,7 @@ fn main() -> ExitCode {
         Study::Torture(options) => torture::run(&options),
         Study::CompareOnce(options) => compare::once(&options),
         Study::CompareCommand(options) => compare::command_once(&options),
-        Study::CompareTriad(options) => compare::triad_once(&options),
+        Study::CompareTriad(options) => driver::triad::once(&options),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

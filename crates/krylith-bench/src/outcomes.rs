@@ -5,14 +5,16 @@
 //! residual of every answer is computed once more here, row by row in the order of the entries. With `--answers` everything
 //! that is called converged is kept for another program to judge: `peers/check_answers.py` reads the matrix files itself.
 
-use crate::catalogue::{Entry, parse};
-use crate::rhs::{Choice, Rhs};
-use crate::{Failure, record};
+use crate::Failure;
+use crate::catalogue::{self, Entry};
+use crate::rhs::{Choice, Rhs, relative_residual};
+use crate::run::table::table;
+use crate::run::{Kept, Nothing, Output, Run};
 use clap::Args;
 use krylith::observe::Iteration;
 use krylith::solver::{Method, PrecondSpec};
-use krylith::{Csr, Outcome, Solver, io};
-use serde_json::{Value, json};
+use krylith::{Csr, Outcome, Report, Solver, io};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -48,38 +50,69 @@ pub struct Options {
 
 const RTOL: f64 = 1e-8;
 
+/// A matrix solved in one way.
+#[derive(Debug, Serialize, Deserialize)]
+struct Row {
+    file: String,
+    rows: usize,
+    nnz: usize,
+    /// METHOD+PRECONDITIONER, or `auto`.
+    way: String,
+    rhs: Rhs,
+    /// As the report has it, or `setup_failed`, or `time_limit`.
+    outcome: String,
+    error: Option<String>,
+    iterations: Option<usize>,
+    relative_residual: Option<f64>,
+    /// The residual as it was computed here.
+    checked_residual: Option<f64>,
+    report: Option<Report>,
+}
+
+impl Row {
+    /// It is called converged and is not.
+    fn is_wrong(&self) -> bool {
+        let converged = self.outcome == Outcome::Converged.name();
+        converged && self.checked_residual.is_none_or(|residual| residual > 1.001 * RTOL)
+    }
+}
+
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let entries = parse(&std::fs::read_to_string(options.folder.join("CATALOGUE.tsv"))?)?;
-    let mut results = Vec::new();
-    let mut outcomes: BTreeMap<(String, &str, String), usize> = BTreeMap::new();
-    let mut wrong = 0;
+    let mut run = Run::<Row>::begin(Output::file(options.output.as_deref()), Nothing {}, 1, &[])?;
+    let entries = catalogue::read(&options.folder)?;
     for entry in entries.iter().filter(|e| e.n >= options.least_rows) {
+        if run.has(|row| row.file == entry.file) {
+            continue;
+        }
         let a = io::read_matrix(options.folder.join(&entry.file))?;
         if a.nrows() != a.ncols() {
             continue;
         }
-        for (rhs, method, preconditioner) in ways(&a, options.rhs) {
-            let result = solve(options, entry, &a, rhs, method, preconditioner)?;
-            let way = result["way"].as_str().unwrap_or_default().to_owned();
-            let outcome = result["outcome"].as_str().unwrap_or_default().to_owned();
-            if outcome == "converged" && result["checked_residual"].as_f64().is_none_or(|r| r > 1.001 * RTOL)
-            {
-                println!("WRONG: {} {way}: {result}", entry.file);
-                wrong += 1;
-            }
-            *outcomes.entry((way, rhs.name(), outcome)).or_default() += 1;
-            results.push(result);
+        let solve = |(rhs, method, kind)| solve(options, entry, &a, rhs, method, kind);
+        let rows = ways(&a, options.rhs).into_iter().map(solve).collect::<Result<Vec<_>, _>>()?;
+        for row in rows.iter().filter(|row| row.is_wrong()) {
+            println!("WRONG: {} {}: {:?}", row.file, row.way, row.checked_residual);
         }
+        run.add(rows)?;
     }
-    println!("| way | right-hand side | outcome | matrices |");
-    println!("|---|---|---|---|");
-    for ((way, rhs, outcome), count) in outcomes {
-        println!("| {way} | {rhs} | {outcome} | {count} |");
-    }
-    if let Some(path) = &options.output {
-        record::save(path, &results)?;
-    }
+    run.end()?;
+    let wrong = run.rows.iter().filter(|row| row.is_wrong()).count();
     if wrong > 0 { Err(format!("{wrong} answers are called converged and are not").into()) } else { Ok(()) }
+}
+
+impl Kept for Row {
+    type Facts = Nothing;
+
+    fn text(run: &Run<Row>) -> String {
+        let mut outcomes: BTreeMap<[&str; 3], usize> = BTreeMap::new();
+        for row in &run.rows {
+            *outcomes.entry([&row.way, row.rhs.name(), &row.outcome]).or_default() += 1;
+        }
+        let cells = |(names, count): (&[&str; 3], &usize)| {
+            names.iter().map(|name| name.to_string()).chain([count.to_string()]).collect()
+        };
+        table(&["way", "right-hand side", "outcome", "matrices"], outcomes.iter().map(cells))
+    }
 }
 
 fn ways(a: &Csr<f64>, rhs: Choice) -> Vec<(Rhs, Method, PrecondSpec)> {
@@ -101,7 +134,7 @@ fn solve(
     rhs: Rhs,
     method: Method,
     preconditioner: PrecondSpec,
-) -> Result<Value, Failure> {
+) -> Result<Row, Failure> {
     let way = if method == Method::Auto { "auto".into() } else { format!("{method}+{preconditioner}") };
     let b = right_hand_side(a, rhs)?;
     let mut x = vec![0.0; a.nrows()];
@@ -116,42 +149,36 @@ fn solve(
         .rtol(RTOL)
         .max_iterations(options.max_iterations)
         .threads(options.threads);
-    let base =
-        json!({ "file": entry.file, "rows": a.nrows(), "nnz": a.nnz(), "way": way, "rhs": rhs.name() });
-    let with = |more: Value| {
-        let mut all = base.clone();
-        if let (Value::Object(all), Value::Object(more)) = (&mut all, more) {
-            all.extend(more);
-        }
-        all
+    let ended = solver.prepare(a).and_then(|prepared| prepared.solve_observed(a, &b, &mut x, &mut observer));
+    let outcome = match &ended {
+        Err(_) => "setup_failed",
+        // A solve that the clock ended is not the user's interruption.
+        Ok(report) if report.outcome == Outcome::Interrupted => "time_limit",
+        Ok(report) => report.outcome.name(),
     };
-    match solver.prepare(a).and_then(|prepared| prepared.solve_observed(a, &b, &mut x, &mut observer)) {
-        Err(error) => Ok(with(json!({ "outcome": "setup_failed", "error": error.to_string() }))),
-        Ok(report) => {
-            if report.outcome == Outcome::Converged
-                && let Some(folder) = &options.answers
-            {
-                let file =
-                    if rhs == Rhs::Ones { entry.file.clone() } else { format!("{}.random", entry.file) };
-                keep(folder, &format!("{file}.b.npy"), &b)?;
-                keep(folder, &format!("{file}.{way}.npy"), &x)?;
-            }
-            // A solve that the clock ended is not the user's interruption.
-            let outcome =
-                if report.outcome == Outcome::Interrupted { "time_limit" } else { report.outcome.name() };
-            Ok(with(json!({
-                "outcome": outcome,
-                "solver": report.solver,
-                "preconditioner": report.preconditioner,
-                "iterations": report.iterations,
-                "relative_residual": report.relative_residual,
-                "checked_residual": residual(a, &x, &b),
-                "backward_error": report.backward_error,
-                "recovery": report.recovery,
-                "seconds": report.seconds,
-            })))
-        }
+    if let (Some(folder), "converged") = (&options.answers, outcome) {
+        let file = if rhs == Rhs::Ones { entry.file.clone() } else { format!("{}.random", entry.file) };
+        keep(folder, &format!("{file}.b.npy"), &b)?;
+        keep(folder, &format!("{file}.{way}.npy"), &x)?;
     }
+    let checked = ended.is_ok().then(|| relative_residual(a, &x, &b));
+    let (report, error) = match ended {
+        Ok(report) => (Some(report), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    Ok(Row {
+        file: entry.file.clone(),
+        rows: a.nrows(),
+        nnz: a.nnz(),
+        way,
+        rhs,
+        outcome: outcome.into(),
+        error,
+        iterations: report.as_ref().map(|report| report.iterations),
+        relative_residual: report.as_ref().map(|report| report.relative_residual),
+        checked_residual: checked,
+        report,
+    })
 }
 
 /// As the command makes it: A·1 by the library's product.
@@ -170,21 +197,10 @@ fn keep(folder: &Path, name: &str, x: &[f64]) -> Result<(), Failure> {
     Ok(io::write_vector(path, x)?)
 }
 
-/// ‖b − A x‖₂ / ‖b‖₂, summed from left to right.
-fn residual(a: &Csr<f64>, x: &[f64], b: &[f64]) -> f64 {
-    let (mut r2, mut b2) = (0.0, 0.0);
-    for i in 0..a.nrows() {
-        let (columns, values) = a.row(i);
-        let ax: f64 = columns.iter().zip(values).map(|(&j, v)| v * x[j as usize]).sum();
-        r2 += (b[i] - ax) * (b[i] - ax);
-        b2 += b[i] * b[i];
-    }
-    if b2 > 0.0 { (r2 / b2).sqrt() } else { r2.sqrt() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::record;
     use krylith::gallery::{Problem, random_vector};
 
     #[test]
@@ -206,13 +222,9 @@ mod tests {
             answers: Some(folder.join("answers")),
         };
         run(&options).unwrap();
-        let results: Value = record::load(&output).unwrap();
-        let found: Vec<[&str; 3]> = results
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|r| ["rhs", "way", "outcome"].map(|field| r[field].as_str().unwrap()))
-            .collect();
+        let results: Run<Row> = record::load(&output).unwrap();
+        let found: Vec<[&str; 3]> =
+            results.rows.iter().map(|row| [row.rhs.name(), &row.way, &row.outcome]).collect();
         let converged = |rhs, way| [rhs, way, "converged"];
         assert_eq!(
             found,
@@ -226,6 +238,6 @@ mod tests {
         let kept = |name: &str| io::read_vector(folder.join("answers").join(name)).unwrap();
         assert_eq!(kept("a.mtx.random.b.npy"), random_vector(144));
         assert!(kept("a.mtx.auto.npy").iter().all(|x| (x - 1.0).abs() < 1e-6));
-        assert!(residual(&a, &kept("a.mtx.random.auto.npy"), &random_vector(144)) <= 1e-8);
+        assert!(relative_residual(&a, &kept("a.mtx.random.auto.npy"), &random_vector(144)) <= 1e-8);
     }
 }

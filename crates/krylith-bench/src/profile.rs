@@ -7,10 +7,12 @@
 //! contestant the share of matrices that it solves within a factor of the fastest one's seconds.
 
 mod picture;
+mod report;
 
 use crate::Failure;
-use crate::catalogue::{Entry, parse};
-use crate::rhs::Choice;
+use crate::catalogue::{self, Entry};
+use crate::rhs::{Choice, Rhs};
+use crate::run::{Kept, Nothing, Output, Run};
 use clap::Args;
 use krylith::observe::Iteration;
 use krylith::{Csr, Outcome, Report, Solver, io};
@@ -60,12 +62,10 @@ const RTOL: f64 = 1e-8;
 const PEERS: [&str; 4] = ["spsolve", "spilu", "pyamg-sa", "pyamg-rs"];
 /// Who is asked whether there is an answer.
 const REFERENCE: &str = "extended";
-/// Below this many seconds nobody waits.
-const SHORT: f64 = 0.1;
 
 /// What a contestant did.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Run {
+struct Attempt {
     #[serde(default)]
     seconds: Option<f64>,
     #[serde(default)]
@@ -74,7 +74,7 @@ struct Run {
     error: Option<String>,
 }
 
-impl Run {
+impl Attempt {
     /// Its seconds if it has an answer.
     fn solved(&self) -> Option<f64> {
         self.seconds.filter(|_| self.residual.is_some_and(|residual| residual <= 1.001 * RTOL))
@@ -82,17 +82,17 @@ impl Run {
 }
 
 /// All that was found for a matrix and a right-hand side.
-#[derive(Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Race {
     file: String,
-    rhs: &'static str,
+    rhs: Rhs,
     rows: usize,
     entries: usize,
     outcome: String,
     /// The report says why there is no answer, or there is one.
     certified: bool,
     method: String,
-    runs: BTreeMap<String, Run>,
+    runs: BTreeMap<String, Attempt>,
 }
 
 impl Race {
@@ -105,32 +105,38 @@ impl Race {
     }
 
     fn name(&self) -> String {
-        format!("{} ({})", self.file, self.rhs)
+        format!("{} ({})", self.file, self.rhs.name())
     }
 }
 
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let entries = parse(&std::fs::read_to_string(options.folder.join("CATALOGUE.tsv"))?)?;
+    let output = Output::file(options.output.as_deref());
+    let mut run = Run::<Race>::begin(output, Nothing {}, options.rounds, &[])?;
+    let entries = catalogue::read(&options.folder)?;
     let mut peers = Peers::start(options)?;
-    let mut races = Vec::new();
     let wanted = |entry: &&Entry| entry.n >= options.least_rows && entry.file.contains(&options.only);
     for entry in entries.iter().filter(wanted) {
         let a = io::read_matrix(options.folder.join(&entry.file))?;
-        if a.nrows() == a.ncols() {
-            for rhs in options.rhs.sides() {
-                races.push(peers.race(options, &entry.file, &a, rhs.name(), &rhs.vector(&a))?);
+        for &rhs in options.rhs.sides() {
+            if a.nrows() == a.ncols() && !run.has(|race| race.file == entry.file && race.rhs == rhs) {
+                run.add([peers.race(options, &entry.file, &a, rhs)?])?;
             }
         }
     }
-    report(&races);
-    if let Some(path) = &options.output {
-        crate::record::save(path, &races)?;
-    }
+    run.end()?;
     let Some(path) = &options.plot else { return Ok(()) };
     let contestants = ["auto"].into_iter().chain(PEERS);
-    let seconds = |name: &str| races.iter().map(|race| race.runs[name].solved()).collect();
+    let seconds = |name: &str| run.rows.iter().map(|race| race.runs[name].solved()).collect();
     let curves = contestants.map(|name| (name, seconds(name))).collect();
     krylith_plot::save(path, (760, 520), &picture::Profile::new(curves))
+}
+
+impl Kept for Race {
+    type Facts = Nothing;
+
+    fn text(run: &Run<Race>) -> String {
+        report::markdown(&run.rows)
+    }
 }
 
 /// The Python process that runs everybody else.
@@ -157,14 +163,8 @@ impl Peers {
         Ok(Peers { child, ask, answers: BufReader::new(answers), scratch: tempfile::tempdir()? })
     }
 
-    fn race(
-        &mut self,
-        options: &Options,
-        file: &str,
-        a: &Csr<f64>,
-        rhs: &'static str,
-        b: &[f64],
-    ) -> Result<Race, Failure> {
+    fn race(&mut self, options: &Options, file: &str, a: &Csr<f64>, rhs: Rhs) -> Result<Race, Failure> {
+        let b = &rhs.vector(a);
         let folder = self.scratch.path().to_owned();
         io::write_matrix(folder.join("A.npz"), a)?;
         io::write_vector(folder.join("b.npy"), b)?;
@@ -194,7 +194,7 @@ impl Peers {
             method: format!("{}+{}", report.solver, report.preconditioner),
             runs,
         };
-        println!("{}", line(&race));
+        println!("{}", report::line(&race));
         Ok(race)
     }
 
@@ -202,7 +202,7 @@ impl Peers {
         &mut self,
         folder: &Path,
         names: impl IntoIterator<Item = &'a str>,
-    ) -> Result<BTreeMap<String, Run>, Failure> {
+    ) -> Result<BTreeMap<String, Attempt>, Failure> {
         let folder = folder.to_str().ok_or("the temporary folder's name is not UTF-8")?;
         let names: Vec<&str> = names.into_iter().collect();
         writeln!(self.ask, "{folder}\t{}", names.join("\t"))?;
@@ -223,7 +223,7 @@ impl Drop for Peers {
 }
 
 /// `auto` once, everything from the matrix on under the clock.
-fn own(options: &Options, a: &Csr<f64>, b: &[f64]) -> Result<(Run, Report), Failure> {
+fn own(options: &Options, a: &Csr<f64>, b: &[f64]) -> Result<(Attempt, Report), Failure> {
     let start = Instant::now();
     let end = start + Duration::from_secs(options.seconds);
     let mut x = vec![0.0; a.nrows()];
@@ -235,7 +235,7 @@ fn own(options: &Options, a: &Csr<f64>, b: &[f64]) -> Result<(Run, Report), Fail
     let report = prepared.solve_observed(a, b, &mut x, &mut clock)?;
     let seconds = start.elapsed().as_secs_f64();
     let residual = (report.outcome == Outcome::Converged).then_some(report.relative_residual);
-    Ok((Run { seconds: Some(seconds), residual, error: None }, report))
+    Ok((Attempt { seconds: Some(seconds), residual, error: None }, report))
 }
 
 /// An answer, a proof that the system has none, or the least residual that numbers of this length have.
@@ -249,77 +249,13 @@ fn certified(report: &Report, rows: usize) -> bool {
     }
 }
 
-fn line(race: &Race) -> String {
-    let seconds = |name: &str| match race.runs[name].solved() {
-        Some(seconds) => format!("{seconds:.4}"),
-        None => "-".into(),
-    };
-    let columns: Vec<String> = ["auto"].into_iter().chain(PEERS).chain([REFERENCE]).map(seconds).collect();
-    format!("{} {} {} {}", race.name(), race.outcome, race.method, columns.join(" "))
-}
-
-fn report(races: &[Race]) {
-    println!("\n| contestant | solved of {} | fastest |", races.len());
-    println!("|---|---|---|");
-    for name in ["auto"].into_iter().chain(PEERS) {
-        let solved = races.iter().filter(|race| race.runs[name].solved().is_some()).count();
-        let fastest = races.iter().filter(|race| {
-            let all = ["auto"].into_iter().chain(PEERS).filter_map(|name| race.runs[name].solved());
-            race.runs[name].solved().is_some_and(|own| all.into_iter().all(|other| own <= other))
-        });
-        println!("| {name} | {solved} | {} |", fastest.count());
-    }
-    let list = |what: &str, races: Vec<&Race>| {
-        let names: Vec<String> = races.iter().map(|race| race.name()).collect();
-        println!("{what}: {} {}", names.len(), names.join(", "));
-    };
-    let reached = |race: &&Race| race.runs[REFERENCE].solved().is_some();
-    list(
-        "\nThe reference has an answer, auto has none",
-        races.iter().filter(|race| reached(race) && race.auto().is_none()).collect(),
-    );
-    list(
-        "No answer of the reference, one of auto",
-        races.iter().filter(|race| !reached(race) && race.auto().is_some()).collect(),
-    );
-    list("No answer and no certified reason", races.iter().filter(|race| !race.certified).collect());
-
-    let long: Vec<(&Race, f64)> = races
-        .iter()
-        .filter_map(|race| Some((race, race.best_peer().filter(|&peer| peer >= SHORT)?)))
-        .map(|(race, peer)| (race, race.auto().map_or(f64::INFINITY, |own| own / peer)))
-        .collect();
-    let within = |bound: f64| long.iter().filter(|(_, ratio)| *ratio <= bound).count();
-    println!(
-        "\nThe fastest peer takes {SHORT} s or more on {}: auto within its time on {}, twice on {}, five times on {}.",
-        long.len(),
-        within(1.0),
-        within(2.0),
-        within(5.0)
-    );
-    for (race, ratio) in long.iter().filter(|(_, ratio)| *ratio > 2.0) {
-        println!("{ratio:.2} x: {}", line(race));
-    }
-    let short: Vec<&Race> =
-        races.iter().filter(|race| race.best_peer().is_some_and(|peer| peer < SHORT)).collect();
-    let waits = |race: &&&Race| race.auto().is_none_or(|own| own > SHORT);
-    println!(
-        "Less on {}, of which auto takes more than {SHORT} s on {}.",
-        short.len(),
-        short.iter().filter(waits).count()
-    );
-    for race in short.iter().filter(waits) {
-        println!("{}", line(race));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn only_answers_are_solved() {
-        let run = |seconds, residual| Run { seconds, residual, error: None };
+        let run = |seconds, residual| Attempt { seconds, residual, error: None };
         assert_eq!(run(Some(2.0), Some(1e-9)).solved(), Some(2.0));
         assert_eq!(run(Some(2.0), Some(1e-7)).solved(), None);
         assert_eq!(run(Some(2.0), None).solved(), None);

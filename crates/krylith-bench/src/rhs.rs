@@ -1,4 +1,4 @@
-//! Right-hand sides of the studies.
+//! Right-hand sides of the studies, and residuals of answers.
 //!
 //! A·1 is the usual one and an easy one: where the rows of A sum to nearly zero it is small, its answer is smooth, and some
 //! preconditioners reach it in a few iterations that need thousands for another b. A random one favours nobody.
@@ -68,6 +68,17 @@ impl Rhs {
     }
 }
 
+/// ‖b − A x‖₂ / ‖b‖₂, or ‖b − A x‖₂ for b = 0, summed from left to right.
+pub fn relative_residual(a: &Csr<f64>, x: &[f64], b: &[f64]) -> f64 {
+    let residual = |i: usize| {
+        let (columns, values) = a.row(i);
+        b[i] - columns.iter().zip(values).map(|(&j, v)| v * x[j as usize]).sum::<f64>()
+    };
+    let square: f64 = (0..a.nrows()).map(|i| residual(i).powi(2)).sum();
+    let size: f64 = b.iter().map(|b| b * b).sum();
+    if size > 0.0 { (square / size).sqrt() } else { square.sqrt() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,6 +88,7 @@ mod tests {
         let a = Csr::new(2, 2, vec![0, 1, 3], vec![0, 0, 1], vec![3.0, 1.0, 3.0]).unwrap();
         assert_eq!(Rhs::Ones.vector(&a), [3.0, 4.0]);
         assert_eq!(Rhs::Random.vector(&a), random_vector(2));
+        assert_eq!(relative_residual(&a, &[1.0, 0.0], &[3.0, 4.0]), 3.0 / 5.0);
         assert_eq!(Choice::Both.sides(), [Choice::Ones.sides(), Choice::Random.sides()].concat());
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Set-up is everything between reading and iterating: what its report has as a total, without reading and solving.
 
-use super::record::Line;
 use crate::Failure;
+use crate::driver::Line;
 use clap::Args;
 use serde_json::Value;
 use std::path::PathBuf;

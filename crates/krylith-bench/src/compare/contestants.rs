@@ -1,6 +1,7 @@
 //! Who takes part, in which configurations, and how each is run.
 
 use super::record::{Absent, Matrix};
+use crate::driver::{environment, limited, on_ranks};
 use crate::rhs::Rhs;
 use krylith::solver::{PrecondInfo, preconditioners};
 use std::path::{Path, PathBuf};
@@ -276,31 +277,6 @@ impl Contestant {
         environment(&mut command, call.threads / processes);
         Ok(command)
     }
-}
-
-/// `mpirun` in front of a program, for more than one process.
-pub fn on_ranks(command: &mut Command, processes: usize) {
-    if processes > 1 {
-        command.args(["mpirun", "--bind-to", "none", "--oversubscribe", "-n"]);
-        command.arg(processes.to_string());
-    }
-}
-
-/// Threads of each process, and what Open MPI needs to run in a container.
-pub fn environment(command: &mut Command, threads: usize) {
-    for name in ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"] {
-        command.env(name, threads.to_string());
-    }
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    // Containers often forbid reading another process's memory, which the faster way needs.
-    command.env("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
-}
-
-/// `timeout` in front of a command: it also ends the ranks that `mpirun` started.
-pub fn limited(seconds: u64) -> Command {
-    let mut command = Command::new("timeout");
-    command.args(["--kill-after=10", &seconds.to_string()]);
-    command
 }
 
 #[cfg(test)]

@@ -7,29 +7,25 @@
 
 mod command;
 mod contestants;
-pub mod machine;
 mod once;
 mod plot;
-pub(crate) mod raw;
-pub(crate) mod record;
+mod record;
 mod report;
-mod triad;
 
 pub use command::{CommandOptions, once as command_once};
-pub use contestants::limited;
 pub use once::{OnceOptions, run as once};
-pub use triad::{TriadOptions, once as triad_once};
 
 use crate::Failure;
-use crate::record::{load, path, save};
+use crate::driver::{Line, default_folder, limited, outcome, system};
 use crate::rhs::{Choice, Rhs};
+use crate::run::{Drawn, Kept, Output, Run};
 use clap::{Args, FromArgMatches};
 pub(crate) use contestants::{Call, Contestant};
 use krylith::gallery::Problem;
 use krylith::{Csr, io};
-use record::{Entry, Line, Matrix, Mode, Record};
+use record::{Entry, Matrix, Mode, Record, Setting};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Options of `krylith-bench compare`.
 #[derive(Args)]
@@ -108,52 +104,51 @@ pub(crate) struct Fixed {
 
 const PROBLEMS: [&str; 5] = ["poisson2d:1000", "poisson3d:100", "hpcg:80", "convection3d:100", "jump3d:100"];
 const QUICK: [&str; 2] = ["poisson3d:100", "hpcg:80"];
+/// The name of the record.
+const NAME: &str = "compare";
 /// Bytes of the triad that no cache holds.
 const BIG_TRIAD: u64 = 3 << 30;
 
 /// Runs the comparison and writes its folder.
 pub fn run(options: &Options) -> Result<(), Failure> {
     if let Some(folder) = &options.render {
-        return write(folder, &load(&path(folder, "compare"))?);
+        return Record::again(Output::folder(Some(folder), "", NAME));
     }
     if let Some(name) = options.only.iter().find(|name| !contestants::names().any(|n| n == *name)) {
         let known: Vec<&str> = contestants::names().collect();
         return Err(format!("there is no peer `{name}`; peers: {}", known.join(", ")).into());
     }
-    let date = machine::date();
-    let output = match &options.output {
-        Some(folder) => folder.clone(),
-        None => Path::new("benchmarks/runs").join(format!("{date}-{}", options.name)),
-    };
-    std::fs::create_dir_all(&output)?;
     let temporary = tempfile::tempdir()?;
     let work = options.work.as_deref().unwrap_or(temporary.path());
     std::fs::create_dir_all(work)?;
-    let peers = match &options.peers {
-        Some(folder) => folder.clone(),
-        None => default_peers()?,
-    };
+    let peers = options.peers.clone().map_or_else(default_folder, Ok)?;
     let (names, absent) = contestants::present(&peers, &options.only);
     for gone in &absent {
         eprintln!("absent: {} ({})", gone.peer, gone.install);
     }
     let matrices = prepare(&problems(options), options.rhs, work)?;
-    let record = Record {
-        date,
-        command: machine::command(),
-        machine: machine::describe(),
-        rtol: options.rtol,
-        repetitions: repetitions(options),
-        matrices,
-        absent,
-        entries: Vec::new(),
-    };
+    let output = Output::folder(options.output.as_deref(), &options.name, NAME);
+    let setting = Setting { rtol: options.rtol, matrices, absent };
+    let record = Run::begin(output, setting, repetitions(options), &[])?;
     let mut comparison = Comparison { options, work, peers: &peers, names, record };
-    comparison.run(&output)?;
-    write(&output, &comparison.record)?;
-    println!("{}", report::markdown(&comparison.record));
-    println!("written to {}", output.display());
-    Ok(())
+    comparison.run()?;
+    comparison.record.end()
+}
+
+impl Kept for Entry {
+    type Facts = Setting;
+
+    fn text(record: &Record) -> String {
+        report::markdown(record)
+    }
+
+    fn pictures(record: &Record, folder: &Path) -> Result<Vec<Drawn>, Failure> {
+        plot::draw(record, folder)
+    }
+
+    fn renewed(record: Value) -> Value {
+        record::renewed(record)
+    }
 }
 
 fn repetitions(options: &Options) -> usize {
@@ -179,13 +174,6 @@ fn problems(options: &Options) -> Vec<(String, String)> {
     specs.iter().enumerate().map(|(k, spec)| (name((k, spec)), spec.clone())).collect()
 }
 
-/// `peers` beside the folder of this program's profile: `target/peers`.
-fn default_peers() -> Result<PathBuf, Failure> {
-    let own = std::env::current_exe()?;
-    let target = own.parent().and_then(Path::parent).ok_or("this program has no target folder")?;
-    Ok(target.join("peers"))
-}
-
 /// Generates or reads every problem and writes the file that all drivers read.
 fn prepare(problems: &[(String, String)], rhs: Choice, work: &Path) -> Result<Vec<Matrix>, Failure> {
     let mut matrices = Vec::new();
@@ -201,7 +189,7 @@ fn prepare(problems: &[(String, String)], rhs: Choice, work: &Path) -> Result<Ve
         for &rhs in rhs.sides() {
             let name = if rhs == Rhs::Ones { name.clone() } else { format!("{name}r") };
             let b = (rhs != Rhs::Ones).then(|| rhs.vector(&a));
-            raw::write_system(&work.join(format!("{name}.csr")), &a, b.as_deref())?;
+            system::write(&work.join(format!("{name}.csr")), &a, b.as_deref())?;
             matrices.push(Matrix {
                 name,
                 spec: shown.clone(),
@@ -213,16 +201,6 @@ fn prepare(problems: &[(String, String)], rhs: Choice, work: &Path) -> Result<Ve
         }
     }
     Ok(matrices)
-}
-
-fn write(output: &Path, record: &Record) -> Result<(), Failure> {
-    save(&path(output, "compare"), record)?;
-    let pictures = plot::draw(output, record)?;
-    let mut text = report::markdown(record);
-    for (file, what) in pictures {
-        text.push_str(&format!("\n![{what}]({file})\n"));
-    }
-    Ok(std::fs::write(output.join("README.md"), text)?)
 }
 
 struct Comparison<'a> {
@@ -241,9 +219,12 @@ enum Turn {
 }
 
 impl Comparison<'_> {
-    fn run(&mut self, output: &Path) -> Result<(), Failure> {
+    fn run(&mut self) -> Result<(), Failure> {
         for &threads in &self.options.threads {
-            for (k, matrix) in self.record.matrices.clone().into_iter().enumerate() {
+            for (k, matrix) in self.record.facts.matrices.clone().into_iter().enumerate() {
+                if self.record.has(|entry| entry.problem == matrix.name && entry.threads == threads) {
+                    continue;
+                }
                 // The matrices of a problem, one a right-hand side, follow each other.
                 let (problem, side) = (k / self.sides(), k % self.sides());
                 let turns = match self.options.fixed.get(problem) {
@@ -251,8 +232,6 @@ impl Comparison<'_> {
                     None => self.turns(&matrix, threads, k == 0, side > 0),
                 };
                 self.rounds(&turns, &matrix, threads)?;
-                // What was measured stays, should the run be interrupted.
-                save(&path(output, "compare"), &self.record)?;
             }
         }
         Ok(())
@@ -292,7 +271,7 @@ impl Comparison<'_> {
 
     fn rounds(&mut self, turns: &[Turn], matrix: &Matrix, threads: usize) -> Result<(), Failure> {
         let mut entries: Vec<Entry> = turns.iter().map(|turn| turn.entry(matrix, threads)).collect();
-        for round in 1..=self.record.repetitions {
+        for round in 1..=self.record.head.rounds {
             for (turn, entry) in turns.iter().zip(&mut entries) {
                 // Who failed once is not asked again.
                 if entry.failure.is_some() {
@@ -301,7 +280,7 @@ impl Comparison<'_> {
                 match self.take(turn, matrix, threads)? {
                     Ok(line) => {
                         if entry.mode == Mode::Solve {
-                            let shortfall = || line.shortfall(self.record.rtol);
+                            let shortfall = || line.shortfall(self.record.facts.rtol);
                             entry.failure = matrix.mismatch(&line).or_else(shortfall);
                         }
                         entry.runs.push(line);
@@ -311,8 +290,7 @@ impl Comparison<'_> {
                 eprintln!("{} {threads} threads, round {round}: {}", matrix.name, described(entry));
             }
         }
-        self.record.entries.extend(entries);
-        Ok(())
+        self.record.add(entries)
     }
 
     /// Runs a driver once; the inner error is the contestant's failure.
@@ -320,7 +298,7 @@ impl Comparison<'_> {
         let limit = self.options.time_limit;
         let mut command = match turn {
             Turn::Triad(bytes, _) => {
-                let mut command = contestants::limited(limit);
+                let mut command = limited(limit);
                 command.arg(std::env::current_exe()?).arg("compare-triad").arg(bytes.to_string());
                 command.args(["--threads", &threads.to_string()]);
                 command
@@ -332,7 +310,7 @@ impl Comparison<'_> {
                 rhs: matrix.rhs,
                 kernels: *kernels,
                 threads,
-                rtol: self.record.rtol,
+                rtol: self.record.facts.rtol,
                 max_iterations: self.options.max_iterations,
                 limit,
             })?,
@@ -358,18 +336,6 @@ impl Turn {
     }
 }
 
-/// Runs a command to its end: its line, or the reason why there is none.
-pub(crate) fn outcome(command: &mut Command, limit: u64) -> Result<Result<Line, String>, Failure> {
-    let output = command.output().map_err(|e| format!("`timeout` cannot be run: {e}"))?;
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    let last = || stderr.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message").trim();
-    Ok(match output.status.code() {
-        Some(0) => Line::parse(&String::from_utf8_lossy(&output.stdout)).map_err(|e| e.to_string()),
-        Some(124 | 137) => Err(format!("exceeded {limit} s")),
-        _ => Err(format!("failed ({}): {}", output.status, last())),
-    })
-}
-
 /// A line of progress.
 fn described(entry: &Entry) -> String {
     let title = entry.title();
@@ -382,23 +348,5 @@ fn described(entry: &Entry) -> String {
             line.iterations.unwrap_or(0)
         ),
         _ => format!("{title}: measured"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_gives_a_line_or_a_reason() {
-        let run = |script: &str, limit: u64| {
-            let mut command = contestants::limited(limit);
-            outcome(command.args(["sh", "-c", script]), limit).unwrap()
-        };
-        let line = run("echo '{\"peer\":\"x\",\"status\":\"converged\"}'", 10).unwrap();
-        assert_eq!(line.peer, "x");
-        assert!(run("echo why >&2; exit 3", 10).unwrap_err().contains("why"));
-        assert!(run("true", 10).unwrap_err().contains("no result"));
-        assert_eq!(run("sleep 5", 1).unwrap_err(), "exceeded 1 s");
     }
 }

@@ -1,9 +1,8 @@
 //! Krylith's own driver: one solve, or the seconds of single operations, in a process of its own like every other contestant.
 
-use super::raw;
-use super::record::Line;
 use crate::Failure;
-use crate::rhs::Rhs;
+use crate::driver::{Line, system};
+use crate::rhs::{Rhs, relative_residual};
 use clap::Args;
 use krylith::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use krylith::precond::Incomplete;
@@ -48,7 +47,7 @@ pub fn run(options: &OnceOptions) -> Result<(), Failure> {
     };
     let (method, preconditioner) = (method.parse()?, preconditioner.parse()?);
     let solver = Solver::new().method(method).preconditioner(preconditioner).precision(precision);
-    let (a, given) = raw::read_system(&options.file)?;
+    let (a, given) = system::read(&options.file)?;
     let mut line = Line {
         peer: "krylith".into(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -93,16 +92,6 @@ fn solve(
 
 fn right_hand_side(a: &Csr<f64>) -> Vec<f64> {
     Rhs::Ones.vector(a)
-}
-
-/// ‖b − A x‖₂ / ‖b‖₂ from left to right, as the other drivers do it.
-fn relative_residual(a: &Csr<f64>, x: &[f64], b: &[f64]) -> f64 {
-    let residual = |i: usize| {
-        let (columns, values) = a.row(i);
-        b[i] - columns.iter().zip(values).map(|(&j, v)| v * x[j as usize]).sum::<f64>()
-    };
-    let square: f64 = (0..a.nrows()).map(|i| residual(i).powi(2)).sum();
-    (square / b.iter().map(|b| b * b).sum::<f64>()).sqrt()
 }
 
 type Figures = BTreeMap<String, Option<f64>>;

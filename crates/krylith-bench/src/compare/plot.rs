@@ -4,7 +4,9 @@ use super::contestants;
 use super::record::{Entry, Mode, Record};
 use super::report::rate;
 use crate::Failure;
-use crate::bars::{Figure, Group, Panel};
+use crate::run::Drawn;
+use crate::run::bars::{Figure, Group, Panel};
+use crate::run::table;
 use krylith_plot::INK;
 use krylith_plot::plotters::style::RGBColor;
 use std::path::Path;
@@ -12,16 +14,11 @@ use std::path::Path;
 /// Ratios above this are not drawn to scale.
 const CUT: f64 = 6.0;
 
-/// Draws what there is to draw, as SVG; names of the pictures with what they show.
-pub fn draw(output: &Path, record: &Record) -> Result<Vec<(String, String)>, Failure> {
-    let mut names = Vec::new();
-    for (name, figure) in [("solves", solves(record)), ("kernels", kernels(record))] {
-        if figure.panels.is_empty() {
-            continue;
-        }
-        names.push(figure.write(output, name, 1200)?);
-    }
-    Ok(names)
+/// Draws what there is to draw, as SVG.
+pub fn draw(record: &Record, folder: &Path) -> Result<Vec<Drawn>, Failure> {
+    let figures = [("solves", solves(record)), ("kernels", kernels(record))];
+    let drawn = figures.iter().filter(|(_, figure)| !figure.panels.is_empty());
+    drawn.map(|(name, figure)| figure.write(folder, name, 1200)).collect()
 }
 
 fn colour(peer: &str) -> RGBColor {
@@ -42,7 +39,7 @@ fn colour(peer: &str) -> RGBColor {
 /// The peers that have entries of a mode, in the order of their list.
 fn series(record: &Record, mode: Mode) -> Vec<(String, RGBColor)> {
     let has =
-        |name: &&str| record.entries.iter().any(|e| e.mode == mode && e.peer == *name && !e.runs.is_empty());
+        |name: &&str| record.rows.iter().any(|e| e.mode == mode && e.peer == *name && !e.runs.is_empty());
     contestants::names().filter(has).map(|name| (name.to_owned(), colour(name))).collect()
 }
 
@@ -57,22 +54,12 @@ fn solves(record: &Record) -> Figure {
                 own.filter_map(Entry::counted).min_by(f64::total_cmp)
             };
             let bar = |(peer, _): &(String, RGBColor)| least(peer).zip(best).map(|(own, best)| own / best);
-            Group {
-                name: problem.clone(),
-                bars: series.iter().map(bar).collect(),
-                mark: best.map(|_| 1.0),
-                note: None,
-            }
+            let bars = series.iter().map(bar).collect();
+            Group { name: problem.clone(), bars, mark: best.map(|_| 1.0) }
         };
         let title = if threads == 1 { "1 thread".into() } else { format!("{threads} threads or ranks") };
-        let names = record.matrices.iter().map(|m| &m.name);
-        vec![Panel {
-            title,
-            unit: "times the best peer",
-            cut: Some(CUT),
-            floor: None,
-            groups: names.map(group).collect(),
-        }]
+        let names = record.facts.matrices.iter().map(|m| &m.name);
+        vec![Panel { title, unit: "times the best peer", cut: Some(CUT), groups: names.map(group).collect() }]
     };
     let panels: Vec<Vec<Panel>> = match series.is_empty() {
         true => Vec::new(),
@@ -94,11 +81,10 @@ fn kernels(record: &Record) -> Figure {
                 own.filter_map(|e| rate(matrix, e, kernel)).max_by(f64::total_cmp)
             };
             let bars = series.iter().map(|(peer, _)| of(peer)).collect();
-            Group { name: matrix.name.clone(), bars, mark: record.triad(&matrix.name, threads), note: None }
+            Group { name: matrix.name.clone(), bars, mark: record.triad(&matrix.name, threads) }
         };
-        let count = if threads == 1 { "1 thread".into() } else { format!("{threads} threads") };
-        let groups = record.matrices.iter().map(group).collect();
-        Panel { title: format!("{what}, {count}"), unit: "GB/s", cut: None, floor: None, groups }
+        let groups = record.facts.matrices.iter().map(group).collect();
+        Panel { title: format!("{what}, {}", table::threads(threads)), unit: "GB/s", cut: None, groups }
     };
     let row =
         |(kernel, what): (&str, &str)| record.threads().iter().map(|&t| panel(t, kernel, what)).collect();

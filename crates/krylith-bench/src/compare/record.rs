@@ -1,61 +1,10 @@
 //! What is kept of a run: the lines that drivers print, by contestant, and statistics over repetitions.
 
-use crate::Failure;
+use crate::driver::Line;
 use crate::rhs::Rhs;
+use crate::run::Run;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-
-/// The line a driver prints; `peers/README.md` says what each field means.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Line {
-    pub peer: String,
-    pub version: String,
-    pub config: String,
-    pub problem: String,
-    pub threads: usize,
-    /// `ones` for A·1, another word for a b that was handed over; empty from drivers that know A·1 only.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub rhs: String,
-    pub status: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub import_seconds: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub setup_seconds: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub solve_seconds: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub iterations: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub relative_residual: Option<f64>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub kernels: BTreeMap<String, Option<f64>>,
-}
-
-impl Line {
-    /// The last line of a driver's output that is an object.
-    pub fn parse(output: &str) -> Result<Line, Failure> {
-        let line = output.lines().rev().find(|line| line.starts_with('{')).ok_or("printed no result")?;
-        serde_json::from_str(line)
-            .map_err(|error| format!("printed a result that cannot be read: {error}").into())
-    }
-
-    /// Set-up and solve.
-    pub fn total(&self) -> Option<f64> {
-        Some(self.setup_seconds? + self.solve_seconds?)
-    }
-
-    /// Why this is not a solution to the tolerance, if it is not.
-    pub fn shortfall(&self, rtol: f64) -> Option<String> {
-        match self.relative_residual {
-            _ if self.status != "converged" => Some(format!("ended as {}", self.status)),
-            // The last digits of a residual depend on the order of its sums.
-            Some(residual) if residual <= 1.01 * rtol => None,
-            Some(residual) => Some(format!("says converged at a residual of {residual:.2e}")),
-            None => Some("its residual is not a number".into()),
-        }
-    }
-}
+use serde_json::{Value, json};
 
 impl Matrix {
     /// Why a line is not about this system, if it is not.
@@ -114,17 +63,27 @@ pub struct Absent {
     pub install: String,
 }
 
-/// A whole run.
+/// What holds for all entries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
-    pub date: String,
-    pub command: String,
-    pub machine: Vec<String>,
+pub struct Setting {
     pub rtol: f64,
-    pub repetitions: usize,
     pub matrices: Vec<Matrix>,
     pub absent: Vec<Absent>,
-    pub entries: Vec<Entry>,
+}
+
+/// A whole run.
+pub type Record = Run<Entry>;
+
+/// Records were without a head once: its fields stood beside the rows, which were called entries.
+pub fn renewed(mut record: Value) -> Value {
+    if record.get("head").is_none() {
+        let mut take = |name: &str| record.get_mut(name).map(Value::take);
+        let (date, command, machine) = (take("date"), take("command"), take("machine"));
+        let (rounds, rows) = (take("repetitions"), take("entries"));
+        record["head"] = json!({ "date": date, "command": command, "machine": machine, "rounds": rounds });
+        record["rows"] = json!(rows);
+    }
+    record
 }
 
 /// Bytes that one product with A moves at least.
@@ -194,12 +153,12 @@ impl Entry {
 impl Record {
     /// Entries of a mode on a problem with a number of threads.
     pub fn on(&self, mode: Mode, problem: &str, threads: usize) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().filter(move |e| e.mode == mode && e.problem == problem && e.threads == threads)
+        self.rows.iter().filter(move |e| e.mode == mode && e.problem == problem && e.threads == threads)
     }
 
     /// Numbers of threads, in order.
     pub fn threads(&self) -> Vec<usize> {
-        let mut all: Vec<usize> = self.entries.iter().map(|e| e.threads).collect();
+        let mut all: Vec<usize> = self.rows.iter().map(|e| e.threads).collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -242,28 +201,6 @@ pub mod tests {
             runs: runs.collect(),
             failure: None,
         }
-    }
-
-    #[test]
-    fn the_last_object_of_the_output_is_the_result() {
-        let output = "a warning\n{\"peer\":\"petsc\",\"threads\":2,\"status\":\"converged\",\"setup_seconds\":0.5,\
-                      \"solve_seconds\":1.5,\"relative_residual\":1.005e-7,\"kernels\":{\"dot\":null,\"spmv\":0.25}}\nbye";
-        let line = Line::parse(output).unwrap();
-        assert_eq!((line.peer.as_str(), line.threads, line.total()), ("petsc", 2, Some(2.0)));
-        assert_eq!((line.kernels["dot"], line.kernels["spmv"]), (None, Some(0.25)));
-        assert_eq!(line.shortfall(1e-7), None);
-        assert!(Line::parse("nothing").unwrap_err().to_string().contains("no result"));
-        assert!(Line::parse("{\"peer\":1}").unwrap_err().to_string().contains("cannot be read"));
-    }
-
-    #[test]
-    fn converged_is_checked_by_the_residual() {
-        let mut line = Line { status: "converged".into(), relative_residual: Some(2e-7), ..Line::default() };
-        assert!(line.shortfall(1e-7).unwrap().contains("2.00e-7"));
-        line.relative_residual = None;
-        assert!(line.shortfall(1e-7).unwrap().contains("not a number"));
-        line.status = "max_iterations".into();
-        assert!(line.shortfall(1e-7).unwrap().contains("max_iterations"));
     }
 
     /// A driver that was built before there was another right-hand side solves with A·1 and says nothing of it.

@@ -1,115 +1,97 @@
 //! A run as Markdown: machine, command, whole solves, single operations.
 
 use super::record::{Entry, Matrix, Mode, Record, SHORTEST, Spread, apply_bytes, spmv_bytes};
+use crate::run::table::{or_dash, table, threads as counted};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// The whole text but the pictures.
 pub fn markdown(record: &Record) -> String {
-    let mut text = String::new();
-    head(&mut text, record);
+    let mut text = head(record);
     let threads = record.threads();
-    if record.entries.iter().any(|e| e.mode == Mode::Solve) {
-        for &threads in &threads {
-            summary(&mut text, record, threads);
-        }
+    let has = |mode: Mode| record.rows.iter().any(|e| e.mode == mode);
+    if has(Mode::Solve) {
+        text.extend(threads.iter().map(|&threads| summary(record, threads)));
     }
-    if record.entries.iter().any(|e| e.mode == Mode::Kernels) {
-        triads(&mut text, record, &threads);
-        for &threads in &threads {
-            fractions(&mut text, record, threads);
-        }
+    if has(Mode::Kernels) {
+        text += &triads(record, &threads);
+        text.extend(threads.iter().map(|&threads| fractions(record, threads)));
     }
     for &threads in &threads {
-        for matrix in &record.matrices {
-            solves(&mut text, record, matrix, threads);
-            kernels(&mut text, record, matrix, threads);
+        for matrix in &record.facts.matrices {
+            text += &solves(record, matrix, threads);
+            text += &kernels(record, matrix, threads);
         }
     }
     text
 }
 
-/// Writing to a string cannot fail.
-macro_rules! line {
-    ($text:expr, $($arguments:tt)*) => {{
-        let _ = writeln!($text, $($arguments)*);
-    }};
+/// A row of a table: a title and a cell for each matrix.
+fn across(record: &Record, titles: &[&str], cell: impl FnMut(&Matrix) -> String) -> Vec<String> {
+    titles.iter().map(|&title| title.to_owned()).chain(record.facts.matrices.iter().map(cell)).collect()
 }
 
-fn table(text: &mut String, columns: &[String]) {
-    line!(text, "| {} |", columns.join(" | "));
-    line!(text, "|{}", "---|".repeat(columns.len()));
-}
-
-fn words(list: &[&str]) -> Vec<String> {
-    list.iter().map(|&word| word.to_owned()).collect()
-}
-
-fn head(text: &mut String, record: &Record) {
-    line!(text, "# Comparison of {}\n", record.date);
-    line!(text, "`{}`; {}.\n", record.command, record.machine.join("; "));
-    line!(
-        text,
-        "x₀ = 0, ‖r‖₂/‖r₀‖₂ < {:e} (unpreconditioned norm) for everyone, residuals recomputed. Every contestant in a \
-         process of its own, taking turns; the least of {} rounds, spread is the longest by the shortest. Set-up is what comes \
-         between the library's matrix object and the first iteration. Threads are ranks for PETSc and hypre. Totals below \
-         {SHORTEST} s are shown but not ranked. `compare.json.zst` has every repetition.\n",
-        record.rtol,
-        record.repetitions
-    );
-    table(
-        text,
-        &words(&["", "problem", "rows", "entries", "symmetric positive definite", "right-hand side"]),
-    );
-    for m in &record.matrices {
+fn head(record: &Record) -> String {
+    let cells = |m: &Matrix| {
         let symmetric = if m.symmetric { "taken to be" } else { "no" };
-        let rhs = m.rhs.formula();
-        line!(text, "| {} | `{}` | {} | {} | {symmetric} | {rhs} |", m.name, m.spec, m.rows, m.nnz);
-    }
+        let [name, spec] = [m.name.clone(), format!("`{}`", m.spec)];
+        vec![name, spec, m.rows.to_string(), m.nnz.to_string(), symmetric.into(), m.rhs.formula().into()]
+    };
+    let columns = ["", "problem", "rows", "entries", "symmetric positive definite", "right-hand side"];
     let mut versions = BTreeMap::new();
-    for run in record.entries.iter().filter(|e| e.peer != "triad").flat_map(|e| &e.runs) {
+    for run in record.rows.iter().filter(|e| e.peer != "triad").flat_map(|e| &e.runs) {
         versions.insert(&run.peer, &run.version);
     }
-    let list: Vec<String> = versions.iter().map(|(peer, version)| format!("{peer} {version}")).collect();
-    line!(text, "\nVersions: {}.", list.join(", "));
-    for absent in &record.absent {
-        line!(text, "\nAbsent: {} (`{}`).", absent.peer, absent.install);
-    }
+    let versions: Vec<String> = versions.iter().map(|(peer, version)| format!("{peer} {version}")).collect();
+    let absent =
+        record.facts.absent.iter().map(|gone| format!("\nAbsent: {} (`{}`).\n", gone.peer, gone.install));
+    format!(
+        "# Comparison of {}\n\n`{}`; {}.\n\n\
+         x₀ = 0, ‖r‖₂/‖r₀‖₂ < {:e} (unpreconditioned norm) for everyone, residuals recomputed. Every contestant in a \
+         process of its own, taking turns; the least of {} rounds, spread is the longest by the shortest. Set-up is what comes \
+         between the library's matrix object and the first iteration. Threads are ranks for PETSc and hypre. Totals below \
+         {SHORTEST} s are shown but not ranked. `compare.json.zst` has every repetition.\n\n{}\nVersions: {}.\n{}",
+        record.head.date,
+        record.head.command,
+        record.head.machine.join("; "),
+        record.facts.rtol,
+        record.head.rounds,
+        table(&columns, record.facts.matrices.iter().map(cells)),
+        versions.join(", "),
+        absent.collect::<String>()
+    )
 }
 
 /// Contestants down, problems across.
-fn summary(text: &mut String, record: &Record, threads: usize) {
-    line!(text, "\n## Whole solves, {}\n", counted(threads));
-    line!(text, "Set-up + solve in seconds (iterations); in bold the least total of its column.\n");
-    let mut columns = words(&["contestant"]);
-    columns.extend(record.matrices.iter().map(|m| m.name.clone()));
-    table(text, &columns);
+fn summary(record: &Record, threads: usize) -> String {
     let mut titles = Vec::new();
-    for entry in record.entries.iter().filter(|e| e.mode == Mode::Solve && e.threads == threads) {
+    for entry in record.rows.iter().filter(|e| e.mode == Mode::Solve && e.threads == threads) {
         if !titles.contains(&plain_title(entry)) {
             titles.push(plain_title(entry));
         }
     }
-    for title in titles {
-        let cell = |m: &Matrix| {
-            let mut entries = record.on(Mode::Solve, &m.name, threads);
-            let Some(entry) = entries.find(|e| plain_title(e) == title) else { return "–".into() };
-            let all = record.on(Mode::Solve, &m.name, threads).filter_map(Entry::counted);
-            let least = all.min_by(f64::total_cmp);
-            let cell = solved(entry);
-            if entry.counted().is_some() && entry.counted() == least { format!("**{cell}**") } else { cell }
-        };
-        let cells: Vec<String> = record.matrices.iter().map(cell).collect();
-        line!(text, "| {title} | {} |", cells.join(" | "));
-    }
-    let ratio = |m: &Matrix| {
-        let own = record.on(Mode::Solve, &m.name, threads).filter(|e| e.peer == "krylith");
-        let own = own.filter_map(Entry::counted).min_by(f64::total_cmp);
-        own.zip(record.best_peer(&m.name, threads))
-            .map_or("–".into(), |(own, best)| format!("{:.2}", own / best))
+    let least = |m: &Matrix, own: bool| {
+        let entries = record.on(Mode::Solve, &m.name, threads).filter(|e| !own || e.peer == "krylith");
+        entries.filter_map(Entry::counted).min_by(f64::total_cmp)
     };
-    let cells: Vec<String> = record.matrices.iter().map(ratio).collect();
-    line!(text, "| krylith's best / best peer | {} |", cells.join(" | "));
+    let of_title = |title: &String| {
+        across(record, &[title], |m| {
+            let mut entries = record.on(Mode::Solve, &m.name, threads);
+            let Some(entry) = entries.find(|e| plain_title(e) == *title) else { return "–".into() };
+            let cell = solved(entry);
+            let is_least = entry.counted().is_some() && entry.counted() == least(m, false);
+            if is_least { format!("**{cell}**") } else { cell }
+        })
+    };
+    let ratio = across(record, &["krylith's best / best peer"], |m| {
+        let both = least(m, true).zip(record.best_peer(&m.name, threads));
+        or_dash(both, |(own, best)| format!("{:.2}", own / best))
+    });
+    let rows = titles.iter().map(of_title).chain([ratio]);
+    format!(
+        "\n## Whole solves, {}\n\nSet-up + solve in seconds (iterations); in bold the least total of its column.\n\n{}",
+        counted(threads),
+        table(&across(record, &["contestant"], |m| m.name.clone()), rows)
+    )
 }
 
 /// Without a parameter that differs between problems.
@@ -138,38 +120,31 @@ fn digits(seconds: f64) -> String {
     }
 }
 
-fn counted(threads: usize) -> String {
-    if threads == 1 { "1 thread".into() } else { format!("{threads} threads") }
-}
-
-fn triads(text: &mut String, record: &Record, threads: &[usize]) {
-    line!(text, "\n## Triad, GB/s\n");
-    table(text, &words(&["threads", "footprint", "GB/s", "spread"]));
-    for &threads in threads {
-        let all = record.entries.iter().filter(|e| e.threads == threads);
-        for entry in all.filter(|e| matches!(e.mode, Mode::Triad | Mode::BigTriad)) {
-            if let Some(s) = entry.kernel("seconds_a_byte") {
-                let what = match entry.mode {
-                    Mode::BigTriad => "three arrays".into(),
-                    _ => format!("as {}'s product", entry.problem),
-                };
-                let rate = 1e-9 / s.least;
-                line!(text, "| {threads} | {what}, {} | {rate:.1} | {:.2} |", entry.config, s.most / s.least);
-            }
-        }
-    }
+fn triads(record: &Record, threads: &[usize]) -> String {
+    let cells = |entry: &Entry| {
+        let seconds = entry.kernel("seconds_a_byte")?;
+        let what = match entry.mode {
+            Mode::BigTriad => "three arrays".into(),
+            _ => format!("as {}'s product", entry.problem),
+        };
+        Some(vec![
+            entry.threads.to_string(),
+            format!("{what}, {}", entry.config),
+            format!("{:.1}", 1e-9 / seconds.least),
+            format!("{:.2}", seconds.most / seconds.least),
+        ])
+    };
+    let of_threads = |&threads: &usize| {
+        let own = record.rows.iter().filter(move |e| e.threads == threads);
+        own.filter(|e| matches!(e.mode, Mode::Triad | Mode::BigTriad)).filter_map(cells)
+    };
+    let columns = ["threads", "footprint", "GB/s", "spread"];
+    format!("\n## Triad, GB/s\n\n{}", table(&columns, threads.iter().flat_map(of_threads)))
 }
 
 /// GB/s of the two memory-bound operations by the byte model, as a fraction of the triad at the same footprint.
-fn fractions(text: &mut String, record: &Record, threads: usize) {
-    line!(text, "\n## Fractions of the triad at the same footprint, {}\n", counted(threads));
-    line!(
-        text,
-        "Product: 12 nnz + 20 n bytes. L + U solves: 12 nnz + 40 n bytes, nnz being the entries of A.\n"
-    );
-    let mut columns = words(&["operation", "contestant"]);
-    columns.extend(record.matrices.iter().map(|m| m.name.clone()));
-    table(text, &columns);
+fn fractions(record: &Record, threads: usize) -> String {
+    let mut rows = Vec::new();
     for (kernel, name) in [("spmv", "product"), ("apply", "L + U")] {
         let title = |e: &Entry| match kernel {
             "spmv" if is_by_rows(e) => kernel_title(e),
@@ -177,21 +152,26 @@ fn fractions(text: &mut String, record: &Record, threads: usize) {
             _ => format!("{} {}", e.peer, preconditioner(e)),
         };
         let mut titles: Vec<String> = Vec::new();
-        for e in record.entries.iter().filter(|e| e.mode == Mode::Kernels && e.threads == threads) {
+        for e in record.rows.iter().filter(|e| e.mode == Mode::Kernels && e.threads == threads) {
             if e.kernel(kernel).is_some() && !titles.contains(&title(e)) {
                 titles.push(title(e));
             }
         }
-        for own in titles {
-            let cell = |m: &Matrix| {
+        rows.extend(titles.iter().map(|own| {
+            across(record, &[name, own], |m| {
                 let mut entries = record.on(Mode::Kernels, &m.name, threads);
-                let fraction = entries.find(|e| title(e) == own).and_then(|e| fraction(record, m, e, kernel));
-                fraction.map_or("–".into(), |f| format!("{f:.2}"))
-            };
-            let cells: Vec<String> = record.matrices.iter().map(cell).collect();
-            line!(text, "| {name} | {own} | {} |", cells.join(" | "));
-        }
+                let fraction =
+                    entries.find(|e| title(e) == *own).and_then(|e| fraction(record, m, e, kernel));
+                or_dash(fraction, |f| format!("{f:.2}"))
+            })
+        }));
     }
+    format!(
+        "\n## Fractions of the triad at the same footprint, {}\n\n\
+         Product: 12 nnz + 20 n bytes. L + U solves: 12 nnz + 40 n bytes, nnz being the entries of A.\n\n{}",
+        counted(threads),
+        table(&across(record, &["operation", "contestant"], |m| m.name.clone()), rows)
+    )
 }
 
 fn preconditioner(entry: &Entry) -> &str {
@@ -221,82 +201,87 @@ fn fraction(record: &Record, matrix: &Matrix, entry: &Entry, kernel: &str) -> Op
     Some(rate(matrix, entry, kernel)? / record.triad(&matrix.name, entry.threads)?)
 }
 
-fn solves(text: &mut String, record: &Record, matrix: &Matrix, threads: usize) {
-    if record.on(Mode::Solve, &matrix.name, threads).next().is_none() {
-        return;
-    }
-    line!(text, "\n### {}, `{}`, {}: solves\n", matrix.name, matrix.spec, counted(threads));
-    let columns =
-        ["contestant", "set-up + solve, s (iterations)", "total, s", "by best peer", "spread", "residual"];
-    table(text, &words(&columns));
+/// The title and why there is nothing, in a row of so many cells.
+fn failed(title: String, reason: &str, cells: usize) -> Vec<String> {
+    let mut row = vec![String::new(); cells];
+    (row[0], row[1]) = (title, reason.to_owned());
+    row
+}
+
+fn solves(record: &Record, matrix: &Matrix, threads: usize) -> String {
     let best = record.best_peer(&matrix.name, threads);
-    for entry in record.on(Mode::Solve, &matrix.name, threads) {
+    let cells = |entry: &Entry| {
         if let Some(reason) = &entry.failure {
-            line!(text, "| {} | {reason} | | | | |", entry.title());
-            continue;
+            return Some(failed(entry.title(), reason, 6));
         }
-        let (Some(line), Some(Spread { least, most, .. })) = (entry.best(), entry.totals()) else { continue };
+        let (line, Spread { least, most, .. }) = (entry.best()?, entry.totals()?);
         let ratio = match (entry.counted(), best) {
             (Some(own), Some(best)) => format!("{:.2}", own / best),
             (None, _) => "too short".into(),
             (_, None) => "–".into(),
         };
         let residual = line.relative_residual.unwrap_or(f64::NAN);
-        line!(
-            text,
-            "| {} | {} | {} | {ratio} | {:.2} | {residual:.1e} |",
-            entry.title(),
-            solved(entry),
-            digits(least),
-            most / least
-        );
-    }
+        let spread = format!("{:.2}", most / least);
+        Some(vec![entry.title(), solved(entry), digits(least), ratio, spread, format!("{residual:.1e}")])
+    };
+    let columns =
+        ["contestant", "set-up + solve, s (iterations)", "total, s", "by best peer", "spread", "residual"];
+    of_mode(record, matrix, (Mode::Solve, threads), "solves", &columns, cells)
 }
 
-fn kernels(text: &mut String, record: &Record, matrix: &Matrix, threads: usize) {
-    if record.on(Mode::Kernels, &matrix.name, threads).next().is_none() {
-        return;
-    }
+fn kernels(record: &Record, matrix: &Matrix, threads: usize) -> String {
     const NAMES: [&str; 6] = ["spmv", "apply", "analyze", "factor", "dot", "axpy"];
-    line!(text, "\n### {}, `{}`, {}: milliseconds a call\n", matrix.name, matrix.spec, counted(threads));
-    table(text, &words(&["contestant", "product", "L + U", "analyze", "factor", "dot", "axpy", "spread"]));
-    for entry in record.on(Mode::Kernels, &matrix.name, threads) {
+    let cells = |entry: &Entry| {
+        let title = kernel_title(entry);
         if let Some(reason) = &entry.failure {
-            line!(text, "| {} | {reason} | | | | | | |", kernel_title(entry));
-            continue;
+            return Some(failed(title, reason, 8));
         }
         let spreads = NAMES.map(|name| entry.kernel(name));
-        let cells = spreads.map(|s| s.map_or("–".into(), |s| digits(1e3 * s.least)));
         // Of the product and the solves: the others are short or rare.
         let spread = spreads[..2].iter().flatten().map(|s| s.most / s.least).fold(1.0, f64::max);
-        line!(text, "| {} | {} | {spread:.2} |", kernel_title(entry), cells.join(" | "));
+        let milliseconds = spreads.map(|s| or_dash(s, |s| digits(1e3 * s.least)));
+        Some([vec![title], milliseconds.to_vec(), vec![format!("{spread:.2}")]].concat())
+    };
+    let columns = ["contestant", "product", "L + U", "analyze", "factor", "dot", "axpy", "spread"];
+    of_mode(record, matrix, (Mode::Kernels, threads), "milliseconds a call", &columns, cells)
+}
+
+/// A table of what was measured on a matrix; empty if nothing was.
+fn of_mode(
+    record: &Record,
+    matrix: &Matrix,
+    (mode, threads): (Mode, usize),
+    what: &str,
+    columns: &[&str],
+    cells: impl FnMut(&Entry) -> Option<Vec<String>>,
+) -> String {
+    let mut entries = record.on(mode, &matrix.name, threads).peekable();
+    if entries.peek().is_none() {
+        return String::new();
     }
+    let title = format!("{}, `{}`, {}: {what}", matrix.name, matrix.spec, counted(threads));
+    format!("\n### {title}\n\n{}", table(columns, entries.filter_map(cells)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::record::tests::solved as entry;
-    use super::super::record::{Absent, Line};
+    use super::super::record::{Absent, Setting};
     use super::*;
+    use crate::driver::Line;
+    use crate::run::tests::run;
 
     fn record(entries: Vec<Entry>) -> Record {
-        Record {
-            date: "2026-01-31".into(),
-            command: "krylith-bench compare".into(),
-            machine: vec!["cores: 2".into()],
-            rtol: 1e-7,
-            repetitions: 2,
-            matrices: vec![Matrix {
-                name: "P2".into(),
-                spec: "poisson3d:100".into(),
-                rows: 1_000_000,
-                nnz: 6_940_000,
-                symmetric: true,
-                rhs: Default::default(),
-            }],
-            absent: vec![Absent { peer: "mkl".into(), install: "pip install mkl".into() }],
-            entries,
-        }
+        let matrices = vec![Matrix {
+            name: "P2".into(),
+            spec: "poisson3d:100".into(),
+            rows: 1_000_000,
+            nnz: 6_940_000,
+            symmetric: true,
+            rhs: Default::default(),
+        }];
+        let absent = vec![Absent { peer: "mkl".into(), install: "pip install mkl".into() }];
+        run(Setting { rtol: 1e-7, matrices, absent }, entries)
     }
 
     fn measured(mode: Mode, peer: &str, figures: &[(&str, f64)]) -> Entry {

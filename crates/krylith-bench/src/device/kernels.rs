@@ -5,9 +5,10 @@
 
 use super::Options;
 use crate::Failure;
-use crate::folder::{self, Head, table};
+use crate::run::table::table;
+use crate::run::{Kept, Nothing, Output, Run};
 use krylith_gpu::compile_for_cuda;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -20,14 +21,8 @@ const WARPS_OF_GROUP: u32 = 8;
 /// Shared memory that the system keeps of each group.
 const RESERVED: u32 = 1 << 10;
 
-#[derive(Debug, Serialize)]
-struct Record {
-    head: Head,
-    rows: Vec<Row>,
-}
-
 /// A kernel on an architecture.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Row {
     kernel: String,
     architecture: i32,
@@ -40,24 +35,49 @@ struct Row {
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
-    let head = Head::of_run(1, &[])?;
-    let mut record = Record { head, rows: Vec::new() };
+    let folder = options.output.as_deref();
+    let output = folder.map_or(Output::Nowhere, |folder| Output::folder(Some(folder), "", "kernels"));
+    let mut run = Run::<Row>::begin(output, Nothing {}, 1, &[])?;
     for reproducible in [false, true] {
         for architecture in ARCHITECTURES {
+            if run.has(|row| row.reproducible == reproducible && row.architecture == architecture.0) {
+                continue;
+            }
             let cubin = compile_for_cuda(architecture.0, true, reproducible)?;
             let text = resources(&options.cuobjdump, &cubin)?;
-            record.rows.extend(parse(&text, architecture, reproducible)?);
+            run.add(parse(&text, architecture, reproducible)?)?;
         }
     }
-    if let Some(output) = &options.output {
-        std::fs::create_dir_all(output)?;
-        folder::write(output, "kernels", &record, &markdown(&record))?;
-    }
-    println!("{}", markdown(&record));
-    let spilling: Vec<&Row> = record.rows.iter().filter(|row| row.local > 0).collect();
+    run.end()?;
+    let spilling: Vec<&Row> = run.rows.iter().filter(|row| row.local > 0).collect();
     match spilling.is_empty() {
         true => Ok(()),
         false => Err(format!("kernels in local memory: {spilling:?}").into()),
+    }
+}
+
+impl Kept for Row {
+    type Facts = Nothing;
+
+    fn text(run: &Run<Row>) -> String {
+        let mut kernels: BTreeMap<(&str, bool), Vec<&Row>> = BTreeMap::new();
+        for row in &run.rows {
+            kernels.entry((&row.kernel, row.reproducible)).or_default().push(row);
+        }
+        let cells = |(&(kernel, reproducible), rows): (&(&str, bool), &Vec<&Row>)| {
+            let mut cells = vec![kernel.to_string(), if reproducible { "yes" } else { "no" }.to_string()];
+            cells.extend(rows.iter().map(|row| format!("{}, {:.0} %", row.registers, 100.0 * row.occupancy)));
+            cells.push(rows.iter().map(|row| row.shared).max().unwrap_or(0).to_string());
+            cells.push(rows.iter().map(|row| row.local).max().unwrap_or(0).to_string());
+            cells
+        };
+        let columns =
+            ["kernel", "reproducible", "sm_80", "sm_90", "sm_100", "sm_120", "shared bytes", "local bytes"];
+        format!(
+            "{}\nRegisters per item, and occupancy in groups of 256 items; f64, the shape for GPUs.\n\n{}",
+            run.head.markdown("Kernels on NVIDIA's GPUs"),
+            table(&columns, kernels.iter().map(cells))
+        )
     }
 }
 
@@ -114,27 +134,6 @@ fn occupancy(registers: u32, own: u32, (warps, shared): (u32, u32)) -> f64 {
     let of_group = (32 * registers).next_multiple_of(256) * WARPS_OF_GROUP;
     let groups = (REGISTERS / of_group.max(1)).min(warps / WARPS_OF_GROUP).min(shared / (own + RESERVED));
     f64::from(groups * WARPS_OF_GROUP) / f64::from(warps)
-}
-
-fn markdown(record: &Record) -> String {
-    let mut kernels: BTreeMap<(&str, bool), Vec<&Row>> = BTreeMap::new();
-    for row in &record.rows {
-        kernels.entry((&row.kernel, row.reproducible)).or_default().push(row);
-    }
-    let cells = |(&(kernel, reproducible), rows): (&(&str, bool), &Vec<&Row>)| {
-        let mut cells = vec![kernel.to_string(), if reproducible { "yes" } else { "no" }.to_string()];
-        cells.extend(rows.iter().map(|row| format!("{}, {:.0} %", row.registers, 100.0 * row.occupancy)));
-        cells.push(rows.iter().map(|row| row.shared).max().unwrap_or(0).to_string());
-        cells.push(rows.iter().map(|row| row.local).max().unwrap_or(0).to_string());
-        cells
-    };
-    let columns =
-        ["kernel", "reproducible", "sm_80", "sm_90", "sm_100", "sm_120", "shared bytes", "local bytes"];
-    format!(
-        "{}\nRegisters per item, and occupancy in groups of 256 items; f64, the shape for GPUs.\n\n{}",
-        record.head.markdown("Kernels on NVIDIA's GPUs"),
-        table(&columns, kernels.iter().map(cells))
-    )
 }
 
 #[cfg(test)]

@@ -6,13 +6,14 @@
 
 use super::{Contestant, Options, by_rows, contestants, rhs};
 use crate::Failure;
-use crate::catalogue::parse;
-use crate::folder::{self, Head, table};
+use crate::catalogue;
+use crate::run::table::table;
+use crate::run::{Kept, Nothing, Output, Run};
 use krylith::gallery::Problem;
 use krylith::solver::preconditioners;
 use krylith::{Csr, Method, Outcome, Report, SolveError, io};
 use krylith_gpu::{KernelShape, OnDevice};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A tenth of the rows of the usual problems.
@@ -21,14 +22,8 @@ const PROBLEMS: [&str; 5] = ["poisson2d:316", "poisson3d:46", "hpcg:37", "convec
 const ROWS: std::ops::RangeInclusive<usize> = 200..=3000;
 const LIMIT: usize = 500;
 
-#[derive(Debug, Serialize)]
-struct Record {
-    head: Head,
-    rows: Vec<Row>,
-}
-
 /// One preconditioner on one matrix on one device.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Row {
     matrix: String,
     method: String,
@@ -42,17 +37,17 @@ struct Row {
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
-    let head = Head::of_run(1, &[])?;
-    let folder = folder::of_results(options.output.as_deref(), &head, "device-outcomes")?;
-    let mut record = Record { head, rows: Vec::new() };
+    let output = Output::folder(options.output.as_deref(), "device-outcomes", "device");
+    let mut run = Run::<Row>::begin(output, Nothing {}, 1, &[])?;
     let all = contestants(&[KernelShape::Cpu, KernelShape::Gpu], true, false)?;
     for (name, a) in matrices(options)? {
-        record.rows.extend(compare(options, &all, &name, &a)?);
-        folder::write(&folder, "device", &record, &markdown(&record))?;
-        eprintln!("{name}: {} solves compared so far", record.rows.len());
+        if !run.has(|row| row.matrix == name) {
+            run.add(compare(options, &all, &name, &a)?)?;
+            eprintln!("{name}: {} solves compared so far", run.rows.len());
+        }
     }
-    println!("{}\nwritten to {}", markdown(&record), folder.display());
-    let wrong = record.rows.iter().filter(|row| !row.same_outcome).count();
+    run.end()?;
+    let wrong = run.rows.iter().filter(|row| !row.same_outcome).count();
     if wrong > 0 { Err(format!("{wrong} outcomes differ from those of threads").into()) } else { Ok(()) }
 }
 
@@ -65,7 +60,7 @@ fn matrices(options: &Options) -> Result<Vec<(String, Csr<f64>)>, Failure> {
     let mut all = problems.iter().map(generated).collect::<Result<Vec<_>, Failure>>()?;
     if let Some(folder) = &options.catalogue {
         let mut found = 0;
-        for entry in parse(&std::fs::read_to_string(folder.join("CATALOGUE.tsv"))?)? {
+        for entry in catalogue::read(folder)? {
             if found < options.matrices && ROWS.contains(&(entry.n as usize)) {
                 let a = io::read_matrix(folder.join(&entry.file))?;
                 if a.nrows() == a.ncols() {
@@ -145,54 +140,58 @@ fn judge(
     }
 }
 
-fn markdown(record: &Record) -> String {
-    let mut groups: BTreeMap<(&str, &str), Vec<&Row>> = BTreeMap::new();
-    for row in &record.rows {
-        groups.entry((&row.preconditioner, &row.place)).or_default().push(row);
-    }
-    let cells = |((preconditioner, place), rows): (&(&str, &str), &Vec<&Row>)| {
-        let of = |is: fn(&Row) -> bool| rows.iter().filter(|row| is(row)).count().to_string();
-        vec![
-            preconditioner.to_string(),
-            place.to_string(),
-            rows.len().to_string(),
-            of(|row| row.outcomes[0] == Outcome::Converged.name()),
-            of(|row| row.same_outcome),
-            of(|row| row.same_iterations),
-            of(|row| row.same_bits),
-        ]
-    };
-    let columns = [
-        "preconditioner",
-        "place",
-        "solves",
-        "converged on threads",
-        "same outcome",
-        "iterations within bounds",
-        "same bits",
-    ];
-    let mut text = format!(
-        "{}\nEach device beside threads by rows, rtol 1e-7, at most {LIMIT} iterations, b = A·1, the reproducible mode.\n\n{}",
-        record.head.markdown("Outcomes on devices"),
-        table(&columns, groups.iter().map(cells))
-    );
-    let differing: Vec<&Row> =
-        record.rows.iter().filter(|row| !row.same_outcome || !row.same_iterations).collect();
-    if !differing.is_empty() {
-        text += "\nOutside of the bounds:\n\n";
-        let cells = |row: &&Row| {
+impl Kept for Row {
+    type Facts = Nothing;
+
+    fn text(run: &Run<Row>) -> String {
+        let mut groups: BTreeMap<(&str, &str), Vec<&Row>> = BTreeMap::new();
+        for row in &run.rows {
+            groups.entry((&row.preconditioner, &row.place)).or_default().push(row);
+        }
+        let cells = |((preconditioner, place), rows): (&(&str, &str), &Vec<&Row>)| {
+            let of = |is: fn(&Row) -> bool| rows.iter().filter(|row| is(row)).count().to_string();
             vec![
-                row.matrix.clone(),
-                format!("{} with {}", row.method, row.preconditioner),
-                row.place.clone(),
-                row.outcomes.join(" / "),
-                format!("{} / {}", row.iterations[0], row.iterations[1]),
+                preconditioner.to_string(),
+                place.to_string(),
+                rows.len().to_string(),
+                of(|row| row.outcomes[0] == Outcome::Converged.name()),
+                of(|row| row.same_outcome),
+                of(|row| row.same_iterations),
+                of(|row| row.same_bits),
             ]
         };
-        let columns = ["matrix", "solve", "place", "outcome on threads / device", "iterations"];
-        text += &table(&columns, differing.iter().map(cells));
+        let columns = [
+            "preconditioner",
+            "place",
+            "solves",
+            "converged on threads",
+            "same outcome",
+            "iterations within bounds",
+            "same bits",
+        ];
+        let mut text = format!(
+            "{}\nEach device beside threads by rows, rtol 1e-7, at most {LIMIT} iterations, b = A·1, the reproducible mode.\n\n{}",
+            run.head.markdown("Outcomes on devices"),
+            table(&columns, groups.iter().map(cells))
+        );
+        let differing: Vec<&Row> =
+            run.rows.iter().filter(|row| !row.same_outcome || !row.same_iterations).collect();
+        if !differing.is_empty() {
+            text += "\nOutside of the bounds:\n\n";
+            let cells = |row: &&Row| {
+                vec![
+                    row.matrix.clone(),
+                    format!("{} with {}", row.method, row.preconditioner),
+                    row.place.clone(),
+                    row.outcomes.join(" / "),
+                    format!("{} / {}", row.iterations[0], row.iterations[1]),
+                ]
+            };
+            let columns = ["matrix", "solve", "place", "outcome on threads / device", "iterations"];
+            text += &table(&columns, differing.iter().map(cells));
+        }
+        text
     }
-    text
 }
 
 #[cfg(test)]

@@ -4,25 +4,20 @@
 
 use super::{Contestant, Options, by_rows, contestants, median, rhs};
 use crate::Failure;
-use crate::folder::{self, Head, digits, table};
+use crate::run::table::{digits, rounds, table};
+use crate::run::{Kept, Nothing, Output, Run};
 use krylith::Method;
 use krylith::gallery::{Problem, random_vector};
 use krylith::operator::LinearOperator;
 use krylith::space::{Space, Threads};
 use krylith_gpu::{DeviceMatrix, DeviceSpace, KernelShape, OnDevice};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
 /// Products that are timed together.
 const PRODUCTS: usize = 20;
 
-#[derive(Debug, Serialize)]
-struct Record {
-    head: Head,
-    rows: Vec<Row>,
-}
-
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Row {
     problem: String,
     place: String,
@@ -39,19 +34,18 @@ struct Row {
 type Multiply<'a> = Box<dyn FnMut() -> Result<(), Failure> + 'a>;
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
-    let head = Head::of_run(options.rounds, &[options.threads])?;
-    let folder = folder::of_results(options.output.as_deref(), &head, "device-speed")?;
-    let mut record = Record { head, rows: Vec::new() };
+    let output = Output::folder(options.output.as_deref(), "device-speed", "device");
+    let mut run = Run::<Row>::begin(output, Nothing {}, options.rounds, &[options.threads])?;
     let problems = match options.problems.is_empty() {
         true => vec!["poisson3d:100".to_string()],
         false => options.problems.clone(),
     };
     for problem in &problems {
-        record.rows.extend(measure(options, problem)?);
-        folder::write(&folder, "device", &record, &markdown(&record))?;
+        if !run.has(|row| row.problem == *problem) {
+            run.add(measure(options, problem)?)?;
+        }
     }
-    println!("{}\nwritten to {}", markdown(&record), folder.display());
-    Ok(())
+    run.end()
 }
 
 fn measure(options: &Options, problem: &str) -> Result<Vec<Row>, Failure> {
@@ -92,7 +86,7 @@ fn measure(options: &Options, problem: &str) -> Result<Vec<Row>, Failure> {
     let on_devices =
         all.iter().map(|c| solver.clone().on(&c.device).prepare(&a)).collect::<Result<Vec<_>, _>>()?;
     // The first round warms up.
-    for round in 0..=options.rounds {
+    for _ in 0..=options.rounds {
         for (row, multiply) in rows.iter_mut().zip(&mut products) {
             let started = Instant::now();
             multiply()?;
@@ -107,57 +101,60 @@ fn measure(options: &Options, problem: &str) -> Result<Vec<Row>, Failure> {
             row.solve.push(report.seconds.solve);
             row.iterations = report.iterations;
         }
-        if round == 0 {
-            rows.iter_mut().for_each(|row| {
-                row.product.clear();
-                row.solve.clear();
-            });
-        }
+    }
+    for row in &mut rows {
+        row.product.remove(0);
+        row.solve.remove(0);
     }
     Ok(rows)
 }
 
-fn markdown(record: &Record) -> String {
-    let mut sorted: Vec<(f64, f64, &Row)> = Vec::new();
-    for row in &record.rows {
-        sorted.push((median(&mut row.product.clone()), median(&mut row.solve.clone()), row));
+impl Kept for Row {
+    type Facts = Nothing;
+
+    fn text(run: &Run<Row>) -> String {
+        let mut sorted: Vec<(f64, f64, &Row)> = Vec::new();
+        for row in &run.rows {
+            sorted.push((median(&mut row.product.clone()), median(&mut row.solve.clone()), row));
+        }
+        let cells = |(product, solve, row): &(f64, f64, &Row)| {
+            let first =
+                sorted.iter().find(|(.., other)| other.problem == row.problem).expect("its own problem");
+            vec![
+                row.problem.clone(),
+                row.place.clone(),
+                row.storage.clone(),
+                digits(Some(1e3 * product)),
+                digits(Some(product / first.0)),
+                digits(Some(*solve)),
+                row.iterations.to_string(),
+                digits(Some(solve / first.1)),
+            ]
+        };
+        let columns = [
+            "problem",
+            "place",
+            "A as",
+            "product, ms",
+            "over threads",
+            "CG with Jacobi, s",
+            "iterations",
+            "over threads",
+        ];
+        let text = "Medians of rounds in which all took turns, after one to warm up. Threads are by rows, and compute the same bits as the shape for processors.";
+        format!(
+            "{}\n{text} {}.\n\n{}",
+            run.head.markdown("Devices beside threads"),
+            rounds(run.head.rounds),
+            table(&columns, sorted.iter().map(cells))
+        )
     }
-    let cells = |(product, solve, row): &(f64, f64, &Row)| {
-        let first = sorted.iter().find(|(.., other)| other.problem == row.problem).expect("its own problem");
-        vec![
-            row.problem.clone(),
-            row.place.clone(),
-            row.storage.clone(),
-            digits(Some(1e3 * product)),
-            digits(Some(product / first.0)),
-            digits(Some(*solve)),
-            row.iterations.to_string(),
-            digits(Some(solve / first.1)),
-        ]
-    };
-    let columns = [
-        "problem",
-        "place",
-        "A as",
-        "product, ms",
-        "over threads",
-        "CG with Jacobi, s",
-        "iterations",
-        "over threads",
-    ];
-    let text = "Medians of rounds in which all took turns, after one to warm up. Threads are by rows, and compute the same bits as the shape for processors.";
-    format!(
-        "{}\n{text} {}.\n\n{}",
-        record.head.markdown("Devices beside threads"),
-        folder::rounds(record.head.rounds),
-        table(&columns, sorted.iter().map(cells))
-    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folder::tests::head;
+    use crate::run::tests::run;
 
     #[test]
     fn ratios_are_those_of_medians() {
@@ -170,7 +167,7 @@ mod tests {
             iterations: 3,
         };
         let rows = vec![row("threads", [3e-3, 2e-3, 9e-3]), row("device", [1e-3, 6e-3, 1.5e-3])];
-        let text = markdown(&Record { head: head(), rows });
+        let text = Row::text(&run(Nothing {}, rows));
         assert!(text.contains("| p | device | rows | 1.50 | 0.50 | 0.00 | 3 | 0.50 |"), "{text}");
     }
 }

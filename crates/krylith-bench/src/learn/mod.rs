@@ -93,7 +93,7 @@ fn names(options: &Options, folder: &str, least: usize) -> Result<Vec<String>, F
     let Some(catalogue) = options.catalogue.as_deref().filter(|_| options.problems.is_empty()) else {
         return Ok(options.problems.clone());
     };
-    let entries = catalogue::parse(&std::fs::read_to_string(catalogue.join("CATALOGUE.tsv"))?)?;
+    let entries = catalogue::read(catalogue)?;
     let least = options.least.unwrap_or(least) as u64;
     let most = options.most_entries.unwrap_or(usize::MAX) as u64;
     let wanted = entries.iter().filter(|e| e.file.starts_with(folder) && e.n >= least && e.nnz <= most);

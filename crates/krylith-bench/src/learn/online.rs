@@ -2,56 +2,51 @@
 
 use super::{Options, matrix, names, rhs};
 use crate::Failure;
-use crate::folder::{self, Head, digits, table};
+use crate::run::table::{digits, geometric_mean, table};
+use crate::run::{Kept, Nothing, Output, Run};
 use krylith::learn::{Learned, Learning, LearningReport};
 use krylith::{Method, Solver};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Serialize)]
-struct Record {
-    head: Head,
-    rows: Vec<Row>,
-}
-
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Row {
     problem: String,
     rows: usize,
     result: Result<Sequence, String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Sequence {
     iterations: Vec<usize>,
     /// Of the last solve, with the preconditioner that was given.
     without: usize,
     rounds: usize,
     accepted: usize,
-    probe_iterations: [f64; 2],
+    probe_iterations: [Option<f64>; 2],
     training_seconds: f64,
     solve_seconds: f64,
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
-    let head = Head::of_run(1, &[])?;
-    let folder = folder::of_results(options.output.as_deref(), &head, "learn-online")?;
-    let mut record = Record { head, rows: Vec::new() };
+    let output = Output::folder(options.output.as_deref(), "learn-online", "online");
+    let mut run = Run::<Row>::begin(output, Nothing {}, 1, &[])?;
     let mut names = names(options, "spd/", 2000)?;
     if names.is_empty() {
         names.extend(["poisson2d:200", "poisson2d:1000", "fem2d:316"].map(String::from));
     }
     for name in names {
+        if run.has(|row| row.problem == name) {
+            continue;
+        }
         let a = matrix(options.catalogue.as_deref(), &name)?;
         let result = sequence(options, &a).map_err(|error| error.to_string());
         match &result {
             Ok(sequence) => eprintln!("{name}: {:?}", sequence.iterations),
             Err(why) => eprintln!("{name}: {why}"),
         }
-        record.rows.push(Row { problem: name, rows: a.nrows(), result });
-        folder::write(&folder, "online", &record, &markdown(&record))?;
+        run.add([Row { problem: name, rows: a.nrows(), result }])?;
     }
-    println!("{}", markdown(&record));
-    Ok(())
+    run.end()
 }
 
 fn sequence(options: &Options, a: &krylith::Csr<f64>) -> Result<Sequence, Failure> {
@@ -82,53 +77,57 @@ fn sequence(options: &Options, a: &krylith::Csr<f64>) -> Result<Sequence, Failur
         without,
         rounds,
         accepted,
-        probe_iterations,
+        probe_iterations: probe_iterations.map(|k| Some(k).filter(|k| k.is_finite())),
         training_seconds: seconds,
         solve_seconds,
     })
 }
 
-fn markdown(record: &Record) -> String {
-    let columns = [
-        "problem",
-        "rows",
-        "iterations",
-        "the last without learning",
-        "ratio",
-        "rounds",
-        "accepted",
-        "training, s",
-        "solves, s",
-    ];
-    let cells = |row: &Row| {
-        let mut cells = vec![row.problem.clone(), row.rows.to_string()];
-        match &row.result {
-            Ok(s) => {
-                let text: Vec<String> = s.iterations.iter().map(usize::to_string).collect();
-                let last = s.iterations[s.iterations.len() - 1];
-                cells.extend([
-                    text.join(" "),
-                    s.without.to_string(),
-                    digits(Some(s.without as f64 / last as f64)),
-                    s.rounds.to_string(),
-                ]);
-                cells.extend([
-                    s.accepted.to_string(),
-                    digits(Some(s.training_seconds)),
-                    digits(Some(s.solve_seconds)),
-                ]);
+impl Kept for Row {
+    type Facts = Nothing;
+
+    fn text(run: &Run<Row>) -> String {
+        let columns = [
+            "problem",
+            "rows",
+            "iterations",
+            "the last without learning",
+            "ratio",
+            "rounds",
+            "accepted",
+            "training, s",
+            "solves, s",
+        ];
+        let cells = |row: &Row| {
+            let mut cells = vec![row.problem.clone(), row.rows.to_string()];
+            match &row.result {
+                Ok(s) => {
+                    let text: Vec<String> = s.iterations.iter().map(usize::to_string).collect();
+                    let last = s.iterations[s.iterations.len() - 1];
+                    cells.extend([
+                        text.join(" "),
+                        s.without.to_string(),
+                        digits(Some(s.without as f64 / last as f64)),
+                        s.rounds.to_string(),
+                    ]);
+                    cells.extend([
+                        s.accepted.to_string(),
+                        digits(Some(s.training_seconds)),
+                        digits(Some(s.solve_seconds)),
+                    ]);
+                }
+                Err(why) => cells.push(why.clone()),
             }
-            Err(why) => cells.push(why.clone()),
-        }
-        cells
-    };
-    let text = "A sequence of solves with one matrix and random right-hand sides, 1e-8. The factor is trained on the pairs (p, A p) of the solve before, and taken where a probe is faster with it.";
-    format!(
-        "{}\n{text}\n\n{}\n{}",
-        record.head.markdown("Learning while solving"),
-        summary(&record.rows),
-        table(&columns, record.rows.iter().map(cells))
-    )
+            cells
+        };
+        let text = "A sequence of solves with one matrix and random right-hand sides, 1e-8. The factor is trained on the pairs (p, A p) of the solve before, and taken where a probe is faster with it.";
+        format!(
+            "{}\n{text}\n\n{}\n{}",
+            run.head.markdown("Learning while solving"),
+            summary(&run.rows),
+            table(&columns, run.rows.iter().map(cells))
+        )
+    }
 }
 
 /// Iterations below which a sequence has little to learn.
@@ -145,7 +144,6 @@ fn summary(rows: &[Row]) -> String {
     let share = |least: f64| {
         100.0 * long.iter().filter(|&&ratio| ratio >= least).count() as f64 / long.len().max(1) as f64
     };
-    let mean = (long.iter().map(|r| r.ln()).sum::<f64>() / long.len().max(1) as f64).exp();
     let worst = all.iter().map(|(_, ratio)| *ratio).fold(f64::INFINITY, f64::min);
     format!(
         "{} sequences end, of {}. Of the {} whose first solve takes {LEAST} iterations or more, {:.0} % take 1.2 times fewer in the last than without learning, {:.0} % 1.8 times; {} in the geometric mean. The least ratio of any is {}.\n",
@@ -154,7 +152,7 @@ fn summary(rows: &[Row]) -> String {
         long.len(),
         share(1.2),
         share(1.8),
-        digits(Some(mean)),
+        digits(geometric_mean(&long).or(Some(1.0))),
         digits(Some(worst))
     )
 }

@@ -3,21 +3,17 @@
 
 use super::{Options, matrix, names};
 use crate::Failure;
-use crate::folder::{self, Head, grouped, table};
+use crate::run::record::number;
+use crate::run::table::{grouped, table};
+use crate::run::{Kept, Nothing, Output, Run};
 use krylith::gallery::random_vector;
 use krylith::{Csr, Method, Outcome, PrecondSpec, Solver};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 const ROUNDS: usize = 10;
 const MAX_ITERATIONS: usize = 10_000;
 
-#[derive(Debug, Serialize)]
-struct Record {
-    head: Head,
-    rows: Vec<Row>,
-}
-
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Row {
     name: String,
     rows: usize,
@@ -25,10 +21,11 @@ struct Row {
     learned: Ended,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Ended {
     outcome: String,
     iterations: usize,
+    #[serde(deserialize_with = "number")]
     relative_residual: f64,
 }
 
@@ -45,18 +42,18 @@ impl Row {
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
-    let head = Head::of_run(1, &[])?;
-    let folder = folder::of_results(options.output.as_deref(), &head, "learn-safe")?;
-    let mut record = Record { head, rows: Vec::new() };
+    let output = Output::folder(options.output.as_deref(), "learn-safe", "safe");
+    let mut run = Run::<Row>::begin(output, Nothing {}, 1, &[])?;
     for name in names(options, "spd/", 1)? {
+        if run.has(|row| row.name == name) {
+            continue;
+        }
         let a = matrix(options.catalogue.as_deref(), &name)?;
         let row = compare(options, name, &a)?;
         eprintln!("{}: {:?} {:?}", row.name, row.jacobi, row.learned);
-        record.rows.push(row);
-        folder::write(&folder, "safe", &record, &markdown(&record))?;
+        run.add([row])?;
     }
-    println!("{}", markdown(&record));
-    Ok(())
+    run.end()
 }
 
 fn compare(options: &Options, name: String, a: &Csr<f64>) -> Result<Row, Failure> {
@@ -72,26 +69,24 @@ fn compare(options: &Options, name: String, a: &Csr<f64>) -> Result<Row, Failure
     Ok(Row { name, rows: a.nrows(), jacobi, learned })
 }
 
-fn markdown(record: &Record) -> String {
-    let good = record.rows.iter().filter(|row| row.is_no_worse()).count();
-    let cell = |ended: &Ended| match ended.outcome == Outcome::Converged.name() {
-        true => ended.iterations.to_string(),
-        false => format!("{}: {:.1e}", ended.outcome.replace('_', " "), ended.relative_residual),
-    };
-    let cells = |row: &Row| {
-        let verdict = if row.is_no_worse() { "" } else { "more" };
-        vec![
-            row.name.clone(),
-            grouped(row.rows as u64),
-            cell(&row.jacobi),
-            cell(&row.learned),
-            verdict.into(),
-        ]
-    };
-    format!(
-        "{}\nIterations of CG to 1e-8, random b, at most 10,000, with Jacobi and with `learned({ROUNDS})`. `learned` needs no more iterations, or leaves no larger residual where neither converges, on {good} of {} matrices.\n\n{}",
-        record.head.markdown("Trained factors never fail"),
-        record.rows.len(),
-        table(&["matrix", "rows", "Jacobi", "learned", ""], record.rows.iter().map(cells))
-    )
+impl Kept for Row {
+    type Facts = Nothing;
+
+    fn text(run: &Run<Row>) -> String {
+        let good = run.rows.iter().filter(|row| row.is_no_worse()).count();
+        let cell = |ended: &Ended| match ended.outcome == Outcome::Converged.name() {
+            true => ended.iterations.to_string(),
+            false => format!("{}: {:.1e}", ended.outcome.replace('_', " "), ended.relative_residual),
+        };
+        let cells = |row: &Row| {
+            let verdict = if row.is_no_worse() { "" } else { "more" };
+            vec![row.name.clone(), grouped(row.rows), cell(&row.jacobi), cell(&row.learned), verdict.into()]
+        };
+        format!(
+            "{}\nIterations of CG to 1e-8, random b, at most 10,000, with Jacobi and with `learned({ROUNDS})`. `learned` needs no more iterations, or leaves no larger residual where neither converges, on {good} of {} matrices.\n\n{}",
+            run.head.markdown("Trained factors never fail"),
+            run.rows.len(),
+            table(&["matrix", "rows", "Jacobi", "learned", ""], run.rows.iter().map(cells))
+        )
+    }
 }

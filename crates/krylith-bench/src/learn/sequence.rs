@@ -4,10 +4,11 @@
 
 use super::{Options, matrix, rhs};
 use crate::Failure;
-use crate::folder::{self, Head, digits, grouped, table};
+use crate::run::table::{digits, grouped, table};
+use crate::run::{Kept, Output, Run};
 use krylith::learn::{Learned, Learning};
 use krylith::{Csr, Method, Solver};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
 const MEMBERS: [&str; 8] = ["jacobi", "dic", "ic0", "ic(1)", "ic(2)", "mic0", "mic(1)", "mic(2)"];
@@ -16,14 +17,13 @@ const TRIAL: usize = 3;
 /// Seconds of the solves that it is tried with, at least: a short one is timed often.
 const TRIAL_SECONDS: f64 = 0.5;
 
-#[derive(Debug, Serialize)]
-struct Record {
-    head: Head,
+#[derive(Debug, Serialize, Deserialize)]
+struct Solves {
+    /// Of each sequence.
     solves: usize,
-    rows: Vec<Row>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Row {
     problem: String,
     rows: usize,
@@ -35,7 +35,7 @@ struct Row {
     report: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Total {
     name: String,
     seconds: f64,
@@ -44,22 +44,22 @@ struct Total {
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
-    let head = Head::of_run(1, &[options.threads])?;
-    let folder = folder::of_results(options.output.as_deref(), &head, "learn-sequence")?;
-    let mut record = Record { head, solves: options.solves, rows: Vec::new() };
+    let output = Output::folder(options.output.as_deref(), "learn-sequence", "sequence");
+    let mut run = Run::<Row>::begin(output, Solves { solves: options.solves }, 1, &[options.threads])?;
     let mut names = options.problems.clone();
     if names.is_empty() {
         names.extend(["poisson2d:200", "fem2d:316", "thermal:100", "ecology:300"].map(String::from));
     }
     for name in names {
+        if run.has(|row| row.problem == name) {
+            continue;
+        }
         let a = matrix(options.catalogue.as_deref(), &name)?;
         let row = compare(options, name, &a)?;
         eprintln!("{row:?}");
-        record.rows.push(row);
-        folder::write(&folder, "sequence", &record, &markdown(&record))?;
+        run.add([row])?;
     }
-    println!("{}", markdown(&record));
-    Ok(())
+    run.end()
 }
 
 fn trial(solver: &Solver, a: &Csr<f64>) -> Result<[f64; 3], Failure> {
@@ -118,47 +118,51 @@ fn compare(options: &Options, problem: String, a: &Csr<f64>) -> Result<Row, Fail
     Ok(Row { problem, rows: a.nrows(), members, fixed, learned, training_seconds, report })
 }
 
-fn markdown(record: &Record) -> String {
-    let columns = [
-        "problem",
-        "rows",
-        "best fixed",
-        "its seconds",
-        "its iterations, last",
-        "learned, seconds",
-        "of them training",
-        "iterations, last",
-        "learned / fixed",
-    ];
-    let cells = |row: &Row| {
-        let Row { problem, fixed, learned, .. } = row;
-        vec![
-            problem.clone(),
-            grouped(row.rows as u64),
-            fixed.name.clone(),
-            digits(Some(fixed.seconds)),
-            fixed.last_iterations.to_string(),
-            digits(Some(learned.seconds)),
-            digits(Some(row.training_seconds)),
-            learned.last_iterations.to_string(),
-            digits(Some(learned.seconds / fixed.seconds)),
-        ]
-    };
-    let members = |row: &Row| {
-        let mut cells = vec![row.problem.clone()];
-        cells.extend(row.members.iter().map(|(_, found)| match found {
-            Ok([set_up, solve, iterations]) => format!("{set_up:.3} + {solve:.3}, {iterations}"),
-            Err(why) => why.clone(),
-        }));
-        cells
-    };
-    let mut names = vec!["problem"];
-    names.extend(MEMBERS);
-    format!(
-        "{}\n{} solves with random right-hand sides, 1e-8, set-up and training included, both in turns.\n\n{}\nSeconds of set-up and of a solve, and iterations, of every member, the least of {TRIAL} solves, or of as many as take {TRIAL_SECONDS} s:\n\n{}",
-        record.head.markdown("Sequences that learn against fixed factors"),
-        record.solves,
-        table(&columns, record.rows.iter().map(cells)),
-        table(&names, record.rows.iter().map(members))
-    )
+impl Kept for Row {
+    type Facts = Solves;
+
+    fn text(run: &Run<Row>) -> String {
+        let columns = [
+            "problem",
+            "rows",
+            "best fixed",
+            "its seconds",
+            "its iterations, last",
+            "learned, seconds",
+            "of them training",
+            "iterations, last",
+            "learned / fixed",
+        ];
+        let cells = |row: &Row| {
+            let Row { problem, fixed, learned, .. } = row;
+            vec![
+                problem.clone(),
+                grouped(row.rows),
+                fixed.name.clone(),
+                digits(Some(fixed.seconds)),
+                fixed.last_iterations.to_string(),
+                digits(Some(learned.seconds)),
+                digits(Some(row.training_seconds)),
+                learned.last_iterations.to_string(),
+                digits(Some(learned.seconds / fixed.seconds)),
+            ]
+        };
+        let members = |row: &Row| {
+            let mut cells = vec![row.problem.clone()];
+            cells.extend(row.members.iter().map(|(_, found)| match found {
+                Ok([set_up, solve, iterations]) => format!("{set_up:.3} + {solve:.3}, {iterations}"),
+                Err(why) => why.clone(),
+            }));
+            cells
+        };
+        let mut names = vec!["problem"];
+        names.extend(MEMBERS);
+        format!(
+            "{}\n{} solves with random right-hand sides, 1e-8, set-up and training included, both in turns.\n\n{}\nSeconds of set-up and of a solve, and iterations, of every member, the least of {TRIAL} solves, or of as many as take {TRIAL_SECONDS} s:\n\n{}",
+            run.head.markdown("Sequences that learn against fixed factors"),
+            run.facts.solves,
+            table(&columns, run.rows.iter().map(cells)),
+            table(&names, run.rows.iter().map(members))
+        )
+    }
 }

@@ -4,22 +4,17 @@
 
 use super::{Options, matrix};
 use crate::Failure;
-use crate::folder::{self, Head, digits, grouped, table};
+use crate::run::table::{digits, grouped, table};
+use crate::run::{Kept, Nothing, Output, Run};
 use krylith::gallery::random_vector;
 use krylith::learn::{Learned, Learning, train_by_solving};
 use krylith::solver::Layout;
 use krylith::{Csr, Method, PrecondSpec, Report, SolveError, Solver};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-#[derive(Debug, Serialize)]
-struct Record {
-    head: Head,
-    rows: Vec<Row>,
-}
-
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Row {
     problem: String,
     rows: usize,
@@ -28,13 +23,12 @@ struct Row {
     milliseconds: [f64; 3],
     iterations: [usize; 2],
     /// As the guard predicts them: IC(0), trained.
-    predicted: [f64; 2],
+    predicted: [Option<f64>; 2],
 }
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
-    let head = Head::of_run(ROUNDS, &[options.threads])?;
-    let folder = folder::of_results(options.output.as_deref(), &head, "learn-storages")?;
-    let mut record = Record { head, rows: Vec::new() };
+    let output = Output::folder(options.output.as_deref(), "learn-storages", "storages");
+    let mut run = Run::<Row>::begin(output, Nothing {}, ROUNDS, &[options.threads])?;
     let mut names = options.problems.clone();
     if names.is_empty() {
         names.extend(["poisson2d:1000", "poisson3d:100", "hpcg:64", "fem2d:316"].map(String::from));
@@ -44,26 +38,29 @@ pub(super) fn run(options: &Options) -> Result<(), Failure> {
         // Its numbers do not matter for the time.
         let solver = Solver::new().method(Method::Cg).threads(options.threads).rtol(1e-3);
         let (p, _) = train_by_solving(&solver, &a, 1, |_| ControlFlow::Continue(()))?;
-        for layout in [Layout::Auto, Layout::Slices, Layout::Rows] {
-            let row = measure(&solver.clone().rtol(1e-8).layout(layout), &name, layout, (&a, &p))?;
+        for (layout, word) in LAYOUTS {
+            if run.has(|row| row.problem == name && row.layout == word) {
+                continue;
+            }
+            let solver = solver.clone().rtol(1e-8).layout(layout);
+            let row = measure(&solver, (&name, word), (&a, &p))?;
             eprintln!("{row:?}");
-            record.rows.push(row);
-            folder::write(&folder, "storages", &record, &markdown(&record))?;
+            run.add([row])?;
         }
     }
-    println!("{}", markdown(&record));
-    Ok(())
+    run.end()
 }
 
 const ROUNDS: usize = 3;
+const LAYOUTS: [(Layout, &str); 3] =
+    [(Layout::Auto, "auto"), (Layout::Slices, "slices"), (Layout::Rows, "rows")];
 
 /// Solves from the guess in x.
 type Solve<'a> = dyn FnMut(&mut [f64]) -> Result<Report, SolveError> + 'a;
 
 fn measure(
     solver: &Solver,
-    problem: &str,
-    layout: Layout,
+    (problem, layout): (&str, &str),
     (a, p): (&Csr<f64>, &Csr<f64>),
 ) -> Result<Row, Failure> {
     let ic0 = solver.clone().preconditioner(PrecondSpec::ic(0));
@@ -89,33 +86,36 @@ fn measure(
             iterations[k / 2] = count;
         }
     }
-    let predicted =
-        [&plain, &trained].map(|prepared| 1e3 * prepared.predicted_iteration(a).unwrap_or(f64::NAN));
-    let layout = format!("{layout:?}").to_lowercase();
-    Ok(Row { problem: problem.into(), rows: a.nrows(), layout, milliseconds, iterations, predicted })
+    let predicted = [&plain, &trained].map(|prepared| Some(1e3 * prepared.predicted_iteration(a)?));
+    let (problem, layout) = (problem.into(), layout.into());
+    Ok(Row { problem, rows: a.nrows(), layout, milliseconds, iterations, predicted })
 }
 
-fn markdown(record: &Record) -> String {
-    let columns = [
-        "problem",
-        "rows",
-        "layout",
-        "IC(0), ms",
-        "collecting, ms",
-        "trained, ms",
-        "trained / IC(0)",
-        "the same, predicted",
-    ];
-    let cells = |row: &Row| {
-        let mut cells = vec![row.problem.clone(), grouped(row.rows as u64), row.layout.clone()];
-        cells.extend(row.milliseconds.map(|ms| digits(Some(ms))));
-        cells.push(digits(Some(row.milliseconds[2] / row.milliseconds[0])));
-        cells.push(digits(Some(row.predicted[1] / row.predicted[0])));
-        cells
-    };
-    format!(
-        "{}\nMilliseconds per iteration of CG, set-up apart, the certificate included; the least of {ROUNDS} rounds in turns. Collecting: the first solve of a sequence that learns, which keeps up to 128 pairs and always forms A p.\n\n{}",
-        record.head.markdown("Time per iteration of trained factors"),
-        table(&columns, record.rows.iter().map(cells))
-    )
+impl Kept for Row {
+    type Facts = Nothing;
+
+    fn text(run: &Run<Row>) -> String {
+        let columns = [
+            "problem",
+            "rows",
+            "layout",
+            "IC(0), ms",
+            "collecting, ms",
+            "trained, ms",
+            "trained / IC(0)",
+            "the same, predicted",
+        ];
+        let cells = |row: &Row| {
+            let mut cells = vec![row.problem.clone(), grouped(row.rows), row.layout.clone()];
+            cells.extend(row.milliseconds.map(|ms| digits(Some(ms))));
+            cells.push(digits(Some(row.milliseconds[2] / row.milliseconds[0])));
+            cells.push(digits((|| Some(row.predicted[1]? / row.predicted[0]?))()));
+            cells
+        };
+        format!(
+            "{}\nMilliseconds per iteration of CG, set-up apart, the certificate included; the least of {ROUNDS} rounds in turns. Collecting: the first solve of a sequence that learns, which keeps up to 128 pairs and always forms A p.\n\n{}",
+            run.head.markdown("Time per iteration of trained factors"),
+            table(&columns, run.rows.iter().map(cells))
+        )
+    }
 }

@@ -12,11 +12,12 @@ mod report;
 mod symmetric;
 
 use crate::Failure;
-use crate::compare::{Call, Contestant, outcome, raw};
+use crate::compare::{Call, Contestant};
 use crate::device::{contestants, rhs};
-use crate::folder::{self, Head};
-use crate::record::{earlier, path};
+use crate::driver::{outcome, system};
 use crate::rhs::Rhs;
+use crate::run::record::number;
+use crate::run::{Kept, Nothing, Output, Run};
 use clap::Args;
 use krylith::gallery::Problem;
 use krylith::solver::Precision;
@@ -57,12 +58,6 @@ pub struct Options {
     output: Option<PathBuf>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Record {
-    head: Head,
-    rows: Vec<Row>,
-}
-
 /// A matrix solved with a preconditioner in one place.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Row {
@@ -81,6 +76,7 @@ struct Row {
 struct Solved {
     outcome: String,
     iterations: usize,
+    #[serde(deserialize_with = "number")]
     relative_residual: f64,
     factor: f64,
     copy: f64,
@@ -130,9 +126,8 @@ struct Case<'a> {
 
 /// Runs the study and writes its folder.
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let head = Head::of_run(options.rounds, &[options.threads])?;
-    let folder = folder::of_results(options.output.as_deref(), &head, "nvidia")?;
-    let mut record = earlier(&path(&folder, "nvidia"))?.unwrap_or(Record { head, rows: Vec::new() });
+    let output = Output::folder(options.output.as_deref(), "nvidia", "nvidia");
+    let mut run = Run::<Row>::begin(output, Nothing {}, options.rounds, &[options.threads])?;
     let mut places = vec![("threads".to_string(), Place::Threads)];
     let found = contestants(&[KernelShape::Cpu], false, true)?;
     places.extend(found.into_iter().map(|c| (c.name, Place::Device(c.device))));
@@ -144,19 +139,24 @@ pub fn run(options: &Options) -> Result<(), Failure> {
         let problem = options.size.map_or(stand_in.to_string(), |size| format!("{stand_in}:{size}"));
         let a = problem.parse::<Problem>()?.generate()?;
         let (b, file) = (rhs(&a)?, scratch.path().join("a.csr"));
-        raw::write(&file, &a)?;
+        system::write(&file, &a, None)?;
         let case = Case { paper, problem, a, b, file };
         for preconditioner in PRECONDITIONERS.into_iter().filter(|p| chosen(&options.preconditioners, p)) {
             let done = |row: &Row| row.problem == case.problem && row.preconditioner == preconditioner;
-            if record.rows.iter().any(done) {
-                continue;
+            if !run.has(done) {
+                run.add(measure(options, &case, preconditioner, &places)?)?;
             }
-            record.rows.extend(measure(options, &case, preconditioner, &places)?);
-            folder::write(&folder, "nvidia", &record, &report::markdown(&record))?;
         }
     }
-    println!("{}\nwritten to {}", report::markdown(&record), folder.display());
-    Ok(())
+    run.end()
+}
+
+impl Kept for Row {
+    type Facts = Nothing;
+
+    fn text(run: &Run<Row>) -> String {
+        report::markdown(run)
+    }
 }
 
 /// All places in turns.

@@ -1,8 +1,9 @@
 //! The tables of the study.
 
 use super::paper::{MATRICES, PRECONDITIONERS, PaperMatrix};
-use super::{Record, Row, Solved};
-use crate::folder::{digits, grouped, table};
+use super::{Row, Solved};
+use crate::run::Run;
+use crate::run::table::{digits, geometric_mean, grouped, table};
 
 const TEXT: &str = "\
 The protocol of NVIDIA's paper on incomplete factors (Naumov 2011): b = A·1, CG or BiCGStab to 1e-7 in at most 2000 iterations. Matrices are the gallery's stand-ins of its twelve, at their sizes where no other is given: they share the kind, not the numbers, so its iterations stand beside ours for orientation. FEM_3D_thermal2 and ASIC_320ks have no stand-in.
@@ -12,12 +13,11 @@ Everybody has the same preconditioner. `ilut(P,TOL)` is what MKL's `dcsrilut` co
 Seconds: the numbers of the factor, copying A and the factor to the device, everything that depends on the pattern, and the iterations with the certificate (MKL has none). On threads Krylith chooses how to store the factor. The last column splits the iterations into products, preconditioner and vectors; on devices by the seconds of kernels, elsewhere by the clock.
 ";
 
-pub(super) fn markdown(record: &Record) -> String {
-    let mut text = format!("{}\n{TEXT}", record.head.markdown("NVIDIA's study of incomplete factors"));
-    let places = places(&record.rows);
+pub(super) fn markdown(run: &Run<Row>) -> String {
+    let mut text = format!("{}\n{TEXT}", run.head.markdown("NVIDIA's study of incomplete factors"));
+    let places = places(&run.rows);
     for (k, preconditioner) in PRECONDITIONERS.iter().enumerate() {
-        let rows: Vec<&Row> =
-            record.rows.iter().filter(|row| row.preconditioner == *preconditioner).collect();
+        let rows: Vec<&Row> = run.rows.iter().filter(|row| row.preconditioner == *preconditioner).collect();
         if rows.is_empty() {
             continue;
         }
@@ -25,7 +25,7 @@ pub(super) fn markdown(record: &Record) -> String {
         text += &format!(
             "\n{}* In the paper: MKL on its processor takes {} times as long in all as its GPU, in the geometric mean of its twelve.\n",
             speedups(&rows, &places),
-            digits(Some(of_paper(k)))
+            digits(of_paper(k))
         );
     }
     text
@@ -59,12 +59,7 @@ fn of_preconditioner(rows: &[&Row], k: usize) -> String {
     ];
     let cells = |row: &&Row| {
         let paper = MATRICES.iter().find(|matrix| matrix.name == row.matrix);
-        let mut cells = vec![
-            row.problem.clone(),
-            grouped(row.rows as u64),
-            grouped(row.entries as u64),
-            row.place.clone(),
-        ];
+        let mut cells = vec![row.problem.clone(), grouped(row.rows), grouped(row.entries), row.place.clone()];
         let theirs = paper
             .map_or("–".into(), |paper: &PaperMatrix| format!("{} of {}", paper.iterations[k], paper.name));
         match &row.result {
@@ -116,11 +111,11 @@ fn speedups(rows: &[&Row], places: &[&str]) -> String {
         if ratios.is_empty() {
             continue;
         }
-        let mean = |of: fn(&(f64, f64)) -> f64| geometric_mean(ratios.iter().map(of));
+        let mean = |of: fn(&(f64, f64)) -> f64| geometric_mean(&ratios.iter().map(of).collect::<Vec<_>>());
         words.push(format!(
             "{place}: MKL takes {} times as long in all, {} times for the solve, in the geometric mean of {} matrices where both converge",
-            digits(Some(mean(|r| r.0))),
-            digits(Some(mean(|r| r.1))),
+            digits(mean(|r| r.0)),
+            digits(mean(|r| r.1)),
             ratios.len()
         ));
     }
@@ -128,22 +123,19 @@ fn speedups(rows: &[&Row], places: &[&str]) -> String {
 }
 
 /// The speedup of the paper's GPU by one of its preconditioners.
-fn of_paper(k: usize) -> f64 {
-    geometric_mean(MATRICES.iter().map(|matrix| {
+fn of_paper(k: usize) -> Option<f64> {
+    let speedup = |matrix: &PaperMatrix| {
         let [factor, copy, cpu, gpu] = matrix.seconds[k];
         (factor + cpu) / (factor + copy + gpu)
-    }))
-}
-
-fn geometric_mean(ratios: impl ExactSizeIterator<Item = f64>) -> f64 {
-    let count = ratios.len() as f64;
-    (ratios.map(f64::ln).sum::<f64>() / count).exp()
+    };
+    geometric_mean(&MATRICES.iter().map(speedup).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folder::tests::head;
+    use crate::run::Nothing;
+    use crate::run::tests::run;
 
     fn row(place: &str, matrix: &str, solve: f64, outcome: &str) -> Row {
         let split = [0.25 * solve, 0.5 * solve, 0.25 * solve];
@@ -176,7 +168,7 @@ mod tests {
             row("threads", "apache2", 1.0, "converged"),
             row("MKL", "apache2", 9.0, "max_iterations"),
         ];
-        let text = markdown(&Record { head: head(), rows });
+        let text = markdown(&run(Nothing {}, rows));
         assert!(
             text.contains(
                 "| threads | 12 | 1746 of ecology2 | 5.0e-8 | 0.50 | 0.00 | 0.50 | 1.00 | 25, 50, 25 |"

@@ -5,15 +5,20 @@
 mod check;
 mod pictures;
 mod protocol;
+mod record;
 mod report;
+mod speedup;
 mod study;
 
 use crate::Failure;
 use crate::catalogue::{self, Entry};
+use crate::run::{Drawn, Kept, Output, Run};
 use clap::{Args, ValueEnum};
 use krylith::PrecondSpec;
 use krylith::plan::Machine;
 use protocol::Protocol;
+use record::{Case, Record, Setting};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// Options of `krylith-bench spcg`.
@@ -69,8 +74,32 @@ enum Part {
 pub fn run(options: &Options) -> Result<(), Failure> {
     match options.study {
         Part::Solves => study::run(options),
-        Part::Report => study::again(options),
+        Part::Report => again(options),
         Part::Check => check::run(options),
+    }
+}
+
+/// The name of the record.
+const NAME: &str = "spcg";
+
+fn again(options: &Options) -> Result<(), Failure> {
+    let folder = options.output.as_deref().ok_or("--output is the folder with the figures, spcg.json.zst")?;
+    Record::again(Output::folder(Some(folder), "", NAME))
+}
+
+impl Kept for Case {
+    type Facts = Setting;
+
+    fn text(run: &Run<Case>) -> String {
+        report::markdown(run)
+    }
+
+    fn pictures(run: &Run<Case>, folder: &Path) -> Result<Vec<Drawn>, Failure> {
+        pictures::draw(run, folder)
+    }
+
+    fn renewed(record: Value) -> Value {
+        record::renewed(record)
     }
 }
 
@@ -93,7 +122,7 @@ const LEAST_ROWS: u64 = 1000;
 
 /// The positive definite matrices of a catalogue that are large enough: those in its folder `spd`.
 fn definite(folder: &Path) -> Result<Vec<Entry>, Failure> {
-    let entries = catalogue::parse(&std::fs::read_to_string(folder.join("CATALOGUE.tsv"))?)?;
+    let entries = catalogue::read(folder)?;
     let suits = |entry: &Entry| entry.n >= LEAST_ROWS && entry.file.starts_with("spd/");
     Ok(entries.into_iter().filter(suits).collect())
 }
@@ -101,7 +130,7 @@ fn definite(folder: &Path) -> Result<Vec<Entry>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folder::tests::head;
+    use crate::run::tests::run;
     use clap::Parser;
     use krylith::gallery::Problem;
 
@@ -129,9 +158,8 @@ mod tests {
             let bound = if protocol == "ours" { 0.0..=1e-8 } else { 1e-9..=1e-3 };
             assert!(bound.contains(&case.off().residual.unwrap()), "{:?}", case.off().residual);
         }
-        let (head, protocol, refused) = (head(), protocol.to_owned(), Vec::new());
-        let record = study::Record { head, protocol, all_converge: false, cases: cases.into(), refused };
-        report::markdown(&record)
+        let setting = Setting { protocol: protocol.to_owned(), all_converge: false, refused: Vec::new() };
+        Case::text(&run(setting, cases.into()))
     }
 
     #[test]

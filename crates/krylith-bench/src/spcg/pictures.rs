@@ -1,11 +1,12 @@
 //! Speedups by the wavefronts that are saved, and how speedups are distributed; one panel per machine.
 
-use super::report::{DECIDED, Quantity, compared, label, machines, points, speedup};
-use super::study::Record;
+use super::record::Record;
+use super::speedup::{DECIDED, Quantity, compared, label, machines, points, speedup};
 use crate::Failure;
+use crate::run::{Drawn, picture};
 use krylith_plot::plotters::coord::Shift;
 use krylith_plot::plotters::prelude::*;
-use krylith_plot::{GRID, INK, Picture, save};
+use krylith_plot::{GRID, INK, Picture};
 use std::path::Path;
 
 /// Panels in a row of a picture.
@@ -15,8 +16,8 @@ const SIDE: u32 = 420;
 const EDGES: [f64; 7] = [0.5, 0.8, 0.95, 1.05, 1.25, 1.5, 2.0];
 const COLOURS: [RGBColor; 2] = [RGBColor(0xb0, 0xb7, 0xc3), RGBColor(0x1f, 0x6f, 0xb4)];
 
-/// Writes `scatter` and `histogram`.
-pub fn write(folder: &Path, record: &Record) -> Result<(), Failure> {
+/// Draws `scatter` and `histogram`, where there is something to show.
+pub fn draw(record: &Record, folder: &Path) -> Result<Vec<Drawn>, Failure> {
     let (mut scatter, mut histogram) = (Vec::new(), Vec::new());
     for machine in machines(record) {
         let points = points(record, &machine.0);
@@ -32,18 +33,24 @@ pub fn write(folder: &Path, record: &Record) -> Result<(), Failure> {
             histogram.push((label(&machine), Histogram::of(&speedups)));
         }
     }
-    save_panels(folder, "scatter", scatter)?;
-    save_panels(folder, "histogram", histogram)
+    let scatter = write(folder, "scatter.png", "Speedups by the wavefronts saved", scatter)?;
+    let histogram = write(folder, "histogram.png", "How many matrices have which speedup", histogram)?;
+    Ok(scatter.into_iter().chain(histogram).collect())
 }
 
-fn save_panels<P: Panel>(folder: &Path, name: &str, panels: Vec<(String, P)>) -> Result<(), Failure> {
+fn write<P: Panel>(
+    folder: &Path,
+    file: &str,
+    title: &str,
+    panels: Vec<(String, P)>,
+) -> Result<Option<Drawn>, Failure> {
     if panels.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let columns = panels.len().min(COLUMNS);
-    let picture = Panels { grid: (panels.len().div_ceil(columns), columns), panels };
-    let size = (SIDE * columns as u32, SIDE * picture.grid.0 as u32);
-    save(&folder.join(format!("{name}.png")), size, &picture)
+    let all = Panels { grid: (panels.len().div_ceil(columns), columns), panels };
+    let size = (SIDE * columns as u32, SIDE * all.grid.0 as u32);
+    picture::write(folder, file, title, size, &all).map(Some)
 }
 
 /// A part of a picture.

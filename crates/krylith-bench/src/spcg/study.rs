@@ -9,18 +9,16 @@
 //! of the factor ([`krylith::plan::MANY_CORE`], [`krylith::plan::DEVICE`]); where `auto` makes a factor to decide, that is a set-up more. Sorting entries, counting wavefronts and attempts that fail have no price. They are models, and labelled so.
 
 use super::protocol::{Asked, Protocol, Ran, Solving, Sweeps};
-use super::report::markdown;
-use super::{Options, definite};
+use super::record::{COUNTED, Case, Record, Setting, TIMED, Timing, Trial};
+use super::{NAME, Options, definite};
 use crate::Failure;
-use crate::folder::{self, Head};
+use crate::run::{Output, Run, table};
 use krylith::gallery::Problem;
 use krylith::matrix::Triangle;
 use krylith::plan::{DEVICE, MANY_CORE, Machine, REFERENCE};
 use krylith::schedule::{Schedule, Wavefronts};
-use krylith::sparsify::{Candidate, Sparsification};
+use krylith::sparsify::Sparsification;
 use krylith::{Csr, io};
-use serde::{Deserialize, Serialize};
-use std::path::Path;
 use std::time::Instant;
 
 /// Problems of the gallery whose coefficients vary; two are small enough for their condition numbers.
@@ -35,111 +33,25 @@ const PROBLEMS: [&str; 8] = [
     "thermal:150",
 ];
 const QUICK: [&str; 2] = ["fem2d:12", "jump3d:6"];
-/// What is timed, without sparsification first; `auto` is beside them.
-pub const TIMED: [&str; 5] = ["off", "1", "5", "10", "paper"];
-/// What is counted and modelled besides.
-pub const COUNTED: [&str; 4] = ["0.5", "15", "20", "50"];
-/// The ratios that the oracle of the paper chooses from.
-pub const RATIOS: [&str; 3] = ["1", "5", "10"];
 /// What a clock says about less is noise.
 const LEAST_SECONDS: f64 = 0.1;
 /// For the rounds of a matrix on a machine.
 const BUDGET: f64 = 6.0;
 
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Record {
-    pub head: Head,
-    /// How systems are solved.
-    pub protocol: String,
-    /// Every column is about matrices on which all settings converge; else about those on which `off` does.
-    pub all_converge: bool,
-    pub cases: Vec<Case>,
-    /// Matrices that were left out, and why.
-    pub refused: Vec<(String, String)>,
-}
-
-/// A matrix.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Case {
-    pub name: String,
-    /// What it comes from.
-    pub kind: String,
-    pub rows: usize,
-    pub entries: usize,
-    pub wavefronts: usize,
-    /// Of the factor, where one was chosen.
-    pub fill: Option<f64>,
-    pub trials: Vec<Trial>,
-}
-
-impl Case {
-    /// A setting; of `auto` that which was decided for this machine.
-    pub fn trial(&self, setting: &str, machine: &str) -> Option<&Trial> {
-        let decided = |trial: &&Trial| match setting {
-            "auto" => trial.timing(machine).is_some(),
-            _ => true,
-        };
-        self.trials.iter().filter(|trial| trial.setting == setting).find(decided)
-    }
-
-    /// Without sparsification.
-    pub fn off(&self) -> &Trial {
-        &self.trials[0]
-    }
-}
-
-/// A setting on a matrix.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Trial {
-    pub setting: String,
-    /// The machine that `auto` has decided for.
-    pub decided_for: Option<String>,
-    /// A factor of A was made to decide.
-    pub has_decided_by_factor: bool,
-    /// The last that was tried, of a ratio the only one.
-    pub tried: Option<Candidate>,
-    /// What is taken; none if A stays as it is.
-    pub taken: Option<Candidate>,
-    /// Of the matrix that M is made from.
-    pub wavefronts: usize,
-    pub left: usize,
-    pub sweeps: Sweeps,
-    pub has_converged: bool,
-    pub iterations: usize,
-    /// ‖b − A x‖₂ / ‖b‖₂; none if it is not finite.
-    pub residual: Option<f64>,
-    pub timings: Vec<Timing>,
-}
-
-impl Trial {
-    pub fn timing(&self, machine: &str) -> Option<&Timing> {
-        self.timings.iter().find(|timing| timing.machine == machine)
-    }
-}
-
-/// Seconds on some machine.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Timing {
-    /// `1 thread`, `2 threads, levels`, or the name of a model.
-    pub machine: String,
-    pub is_modelled: bool,
-    pub set_up: f64,
-    pub iteration: f64,
-    pub total: f64,
-}
-
 /// Runs the study and writes its folder.
 pub fn run(options: &Options) -> Result<(), Failure> {
-    let head = Head::of_run(options.rounds(), &[])?;
-    let folder = folder::of_results(options.output.as_deref(), &head, "spcg")?;
-    let mut record = Record {
-        head,
+    let setting = Setting {
         protocol: options.protocol.words(options.precond),
         all_converge: options.protocol != Protocol::Ours,
-        cases: Vec::new(),
         refused: Vec::new(),
     };
+    let output = Output::folder(options.output.as_deref(), "spcg", NAME);
+    let mut run: Record = Run::begin(output, setting, options.rounds(), &[])?;
     for source in sources(options)? {
+        let is_refused = run.facts.refused.iter().any(|(name, _)| *name == source.name);
+        if is_refused || run.has(|case| case.name == source.name) {
+            continue;
+        }
         eprintln!("{}", source.name);
         let a = match source.is_file {
             true => io::read_matrix(options.matrices.join(&source.name))?,
@@ -151,27 +63,14 @@ pub fn run(options: &Options) -> Result<(), Failure> {
             _ => study(options, (&source.name, &source.kind), &a),
         };
         match case {
-            Ok(case) => record.cases.push(case),
-            Err(error) => record.refused.push((source.name, error.to_string())),
+            Ok(case) => run.add([case])?,
+            Err(error) => {
+                run.facts.refused.push((source.name, error.to_string()));
+                run.keep()?;
+            }
         }
-        folder::write(&folder, "spcg", &record, &markdown(&record))?;
     }
-    render(&folder, &record)
-}
-
-/// Writes tables and pictures of a run again from its figures.
-pub fn again(options: &Options) -> Result<(), Failure> {
-    let folder = options.output.as_deref().ok_or("--output is the folder with the figures, spcg.json.zst")?;
-    let record: Record = crate::record::load(&crate::record::path(folder, "spcg"))?;
-    render(folder, &record)
-}
-
-fn render(folder: &Path, record: &Record) -> Result<(), Failure> {
-    let text = markdown(record);
-    folder::write(folder, "spcg", record, &text)?;
-    super::pictures::write(folder, record)?;
-    println!("{text}\nwritten to {}", folder.display());
-    Ok(())
+    run.end()
 }
 
 /// A matrix to be studied: a file of the catalogue or a problem of the gallery.
@@ -219,7 +118,7 @@ fn measured(options: &Options) -> Result<Vec<Measured>, Failure> {
         };
         let machine = if threads > 1 { options.machine()? } else { REFERENCE };
         all.extend(schedules.iter().map(|&(schedule, words)| Measured {
-            label: format!("{}{words}", folder::counted(threads)),
+            label: format!("{}{words}", table::threads(threads)),
             threads,
             schedule,
             machine: machine.clone(),

@@ -10,7 +10,7 @@ use std::path::Path;
 const BLOCK: usize = 1 << 16;
 
 /// Writes a square matrix, and behind it b, unless that is A·1, which drivers compute themselves.
-pub fn write_system(path: &Path, a: &Csr<f64>, b: Option<&[f64]>) -> Result<(), Failure> {
+pub fn write(path: &Path, a: &Csr<f64>, b: Option<&[f64]>) -> Result<(), Failure> {
     let view = a.view();
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
     out.write_all(&(a.nrows() as u64).to_le_bytes())?;
@@ -20,11 +20,6 @@ pub fn write_system(path: &Path, a: &Csr<f64>, b: Option<&[f64]>) -> Result<(), 
     put(&mut out, view.values(), |&v| v.to_le_bytes())?;
     put(&mut out, b.unwrap_or_default(), |&v| v.to_le_bytes())?;
     Ok(out.flush()?)
-}
-
-/// Writes a square matrix.
-pub fn write(path: &Path, a: &Csr<f64>) -> Result<(), Failure> {
-    write_system(path, a, None)
 }
 
 fn put<T, const N: usize>(
@@ -41,16 +36,8 @@ fn put<T, const N: usize>(
     Ok(())
 }
 
-/// Reads a matrix back; the file has nothing behind it.
-pub fn read(path: &Path) -> Result<Csr<f64>, Failure> {
-    match read_system(path)? {
-        (a, None) => Ok(a),
-        _ => Err(format!("{}: there is a right-hand side behind the matrix", path.display()).into()),
-    }
-}
-
 /// Reads a matrix back, and b where the file has one.
-pub fn read_system(path: &Path) -> Result<(Csr<f64>, Option<Vec<f64>>), Failure> {
+pub fn read(path: &Path) -> Result<(Csr<f64>, Option<Vec<f64>>), Failure> {
     let file = File::open(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let length = file.metadata()?.len();
     let mut input = BufReader::with_capacity(1 << 20, file);
@@ -97,9 +84,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csr");
         let a = "convection3d:7".parse::<Problem>().unwrap().generate().unwrap();
-        write(&path, &a).unwrap();
+        write(&path, &a, None).unwrap();
         assert_eq!(path.metadata().unwrap().len() as usize, 8 * (a.nrows() + 3) + 12 * a.nnz());
-        assert_eq!(read(&path).unwrap(), a);
+        assert_eq!(read(&path).unwrap(), (a, None));
     }
 
     #[test]
@@ -108,9 +95,8 @@ mod tests {
         let path = folder.path().join("a.csr");
         let a = "convection3d:3".parse::<Problem>().unwrap().generate().unwrap();
         let b: Vec<f64> = (0..a.nrows()).map(|i| i as f64 - 0.5).collect();
-        write_system(&path, &a, Some(&b)).unwrap();
-        assert_eq!(read_system(&path).unwrap(), (a, Some(b)));
-        assert!(read(&path).unwrap_err().to_string().contains("right-hand side"));
+        write(&path, &a, Some(&b)).unwrap();
+        assert_eq!(read(&path).unwrap(), (a, Some(b)));
     }
 
     #[test]
@@ -118,7 +104,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csr");
         let a = "poisson2d:5".parse::<Problem>().unwrap().generate().unwrap();
-        write(&path, &a).unwrap();
+        write(&path, &a, None).unwrap();
         let mut bytes = std::fs::read(&path).unwrap();
         bytes.pop();
         std::fs::write(&path, bytes).unwrap();

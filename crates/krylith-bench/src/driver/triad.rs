@@ -3,7 +3,7 @@
 //!
 //! Reference: McCalpin's STREAM. The write-allocate of a is not counted, as there.
 
-use super::record::Line;
+use super::{Line, limited, outcome};
 use crate::Failure;
 use clap::Args;
 use std::collections::BTreeMap;
@@ -20,6 +20,18 @@ pub struct TriadOptions {
     /// Threads
     #[arg(long)]
     threads: usize,
+}
+
+/// Seconds that the triad may take.
+const LIMIT: u64 = 60;
+
+/// Gigabytes per second on arrays of so many bytes in all, in a process of its own.
+pub fn rate(bytes: u64, threads: usize) -> Result<f64, Failure> {
+    let mut command = limited(LIMIT);
+    command.arg(std::env::current_exe()?).arg("compare-triad").arg(bytes.to_string());
+    let line = outcome(command.args(["--threads", &threads.to_string()]), LIMIT)??;
+    let seconds = line.kernels.get("seconds_a_byte").copied().flatten();
+    Ok(1e-9 / seconds.ok_or("the triad has no seconds")?)
 }
 
 /// Runs the triad in this process and prints a driver's line.

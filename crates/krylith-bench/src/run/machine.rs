@@ -35,7 +35,7 @@ pub fn command() -> String {
 }
 
 /// Options whose values are places on this machine.
-const PLACES: [&str; 5] = ["--work", "--output", "--peers", "--peers-from", "--python"];
+const PLACES: [&str; 4] = ["--work", "--output", "--peers", "--python"];
 
 fn without_folders(arguments: impl Iterator<Item = String>) -> String {
     let mut words = vec!["krylith-bench".to_owned()];
@@ -91,8 +91,8 @@ mod tests {
         let described = |words: &[&str]| without_folders(words.iter().map(|&w| w.to_owned()));
         let words = ["compare", "--work", "/somewhere", "--output=/elsewhere", "--quick"];
         assert_eq!(described(&words), "krylith-bench compare --quick");
-        let words = ["incomplete", "spd", "/data/matrices", "--peers-from", "/old.json", "--seconds", "9"];
-        assert_eq!(described(&words), "krylith-bench incomplete spd matrices --seconds 9");
+        let words = ["profile", "/data/matrices", "--python", "/usr/bin/python3", "--seconds", "9"];
+        assert_eq!(described(&words), "krylith-bench profile matrices --seconds 9");
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Pictures of grouped bars: rows of panels under one legend, a number above each bar, a mark across a group.
 
+use super::{Drawn, picture};
 use crate::Failure;
 use krylith_plot::plotters::coord::Shift;
 use krylith_plot::plotters::prelude::*;
 use krylith_plot::plotters::style::text_anchor::{HPos, Pos, VPos};
-use krylith_plot::{GRID, Picture, save};
+use krylith_plot::{GRID, Picture};
 use std::path::Path;
 
 /// Panels of grouped bars under one legend.
@@ -23,8 +24,6 @@ pub struct Panel {
     pub unit: &'static str,
     /// Bars end here, whatever their value.
     pub cut: Option<f64>,
-    /// The axis is logarithmic and begins here, at a value above 0.
-    pub floor: Option<f64>,
     pub groups: Vec<Group>,
 }
 
@@ -33,17 +32,13 @@ pub struct Group {
     /// A value a series.
     pub bars: Vec<Option<f64>>,
     pub mark: Option<f64>,
-    /// Words above the group.
-    pub note: Option<String>,
 }
 
 impl Figure {
-    /// Writes NAME.svg, this many pixels wide; the name of the picture with what it shows.
-    pub fn write(&self, folder: &Path, name: &str, width: u32) -> Result<(String, String), Failure> {
+    /// Writes NAME.svg, this many pixels wide.
+    pub fn write(&self, folder: &Path, name: &str, width: u32) -> Result<Drawn, Failure> {
         let size = (width, 110 + 330 * self.panels.len() as u32);
-        let file = format!("{name}.svg");
-        save(&folder.join(&file), size, self)?;
-        Ok((file, self.title.clone()))
+        picture::write(folder, &format!("{name}.svg"), &self.title, size, self)
     }
 }
 
@@ -93,10 +88,7 @@ impl Figure {
             .margin(10)
             .x_label_area_size(30)
             .y_label_area_size(65)
-            .build_cartesian_2d(
-                0.0..panel.groups.len() as f64,
-                0.0..panel.height(panel.top()) * panel.above(),
-            )?;
+            .build_cartesian_2d(0.0..panel.groups.len() as f64, 0.0..1.1 * panel.top())?;
         chart
             .configure_mesh()
             .disable_x_mesh()
@@ -106,18 +98,14 @@ impl Figure {
             .y_labels(8)
             .y_desc(panel.unit)
             .label_style(("sans-serif", 14))
-            .y_label_formatter(&|y| match panel.floor {
-                Some(floor) => short(floor * 10f64.powf(*y)),
-                None => format!("{}", (y * 1e6).round() / 1e6),
-            })
+            .y_label_formatter(&|y| format!("{}", (y * 1e6).round() / 1e6))
             .draw()?;
         for (k, group) in panel.groups.iter().enumerate() {
             let bars = self.bars(k, group, panel);
             let rectangles =
                 bars.iter().map(|b| Rectangle::new([(b.from, 0.0), (b.to, b.height)], b.colour.filled()));
             chart.draw_series(rectangles)?;
-            let mark = group.mark.map(|mark| panel.height(mark));
-            if let Some(mark) = mark {
+            if let Some(mark) = group.mark {
                 let ends = vec![(k as f64 + 0.03, mark), (k as f64 + 0.97, mark)];
                 chart.draw_series([PathElement::new(ends, RED.stroke_width(2))])?;
             }
@@ -127,23 +115,7 @@ impl Figure {
                 let (x, y) = chart.backend_coord(&(x, y));
                 (x - origin.0, y - origin.1)
             };
-            let centred = |size: i32, place| {
-                ("sans-serif", size).into_font().into_text_style(area).pos(Pos::new(HPos::Center, place))
-            };
-            for bar in bars {
-                let (x, mut y) = pixel((bar.from + bar.to) / 2.0, bar.height);
-                // A number that the mark would strike out stands above it.
-                if let Some(mark) = mark.map(|mark| pixel(0.0, mark).1).filter(|m| (y - 17..=y).contains(m)) {
-                    y = mark;
-                }
-                area.draw(&Text::new(short(bar.value), (x, y - 3), centred(11, VPos::Bottom)))?;
-            }
-            let (x, y) = pixel(k as f64 + 0.5, 0.0);
-            area.draw(&Text::new(group.name.clone(), (x, y + 6), centred(15, VPos::Top)))?;
-            if let Some(note) = &group.note {
-                let (x, y) = pixel(k as f64 + 0.5, panel.height(panel.top()) * panel.above());
-                area.draw(&Text::new(note.clone(), (x, y + 2), centred(14, VPos::Top).color(&RED)))?;
-            }
+            words(area, (k, group), &bars, &pixel)?;
         }
         Ok(())
     }
@@ -158,12 +130,38 @@ impl Figure {
         let bar = |(place, &(s, value)): (usize, &(usize, f64))| Bar {
             from: first + width * (place as f64 + 0.05),
             to: first + width * (place as f64 + 0.95),
-            height: panel.height(value.min(panel.top())),
+            height: value.min(panel.top()),
             value,
             colour: self.series[s].1,
         };
         present.iter().enumerate().map(bar).collect()
     }
+}
+
+/// The number above each bar, and the name below the group.
+fn words<B: DrawingBackend>(
+    area: &DrawingArea<B, Shift>,
+    (k, group): (usize, &Group),
+    bars: &[Bar],
+    pixel: &dyn Fn(f64, f64) -> (i32, i32),
+) -> Result<(), Failure>
+where
+    B::ErrorType: 'static,
+{
+    let centred = |size: i32, place| {
+        ("sans-serif", size).into_font().into_text_style(area).pos(Pos::new(HPos::Center, place))
+    };
+    for bar in bars {
+        let (x, mut y) = pixel((bar.from + bar.to) / 2.0, bar.height);
+        // A number that the mark would strike out stands above it.
+        if let Some(mark) = group.mark.map(|mark| pixel(0.0, mark).1).filter(|m| (y - 17..=y).contains(m)) {
+            y = mark;
+        }
+        area.draw(&Text::new(short(bar.value), (x, y - 3), centred(11, VPos::Bottom)))?;
+    }
+    let (x, y) = pixel(k as f64 + 0.5, 0.0);
+    area.draw(&Text::new(group.name.clone(), (x, y + 6), centred(15, VPos::Top)))?;
+    Ok(())
 }
 
 struct Bar {
@@ -184,16 +182,6 @@ fn short(value: f64) -> String {
 }
 
 impl Panel {
-    /// Where a value stands on the axis.
-    fn height(&self, value: f64) -> f64 {
-        self.floor.map_or(value, |floor| (value / floor).log10().max(0.0))
-    }
-
-    /// The axis by its highest bar: notes need room.
-    fn above(&self) -> f64 {
-        if self.groups.iter().any(|g| g.note.is_some()) { 1.25 } else { 1.1 }
-    }
-
     /// The end of the axis: of the highest bar or mark, unless that is cut.
     fn top(&self) -> f64 {
         let values = self.groups.iter().flat_map(|g| g.bars.iter().chain([&g.mark])).flatten();
@@ -210,8 +198,8 @@ mod tests {
 
     fn panel(cut: Option<f64>, bars: &[f64], mark: Option<f64>) -> Panel {
         let bars = bars.iter().map(|&b| Some(b)).collect();
-        let groups = vec![Group { name: "P1".into(), bars, mark, note: Some("2.5x".into()) }];
-        Panel { title: "1 thread".into(), unit: "GB/s", cut, floor: None, groups }
+        let groups = vec![Group { name: "P1".into(), bars, mark }];
+        Panel { title: "1 thread".into(), unit: "GB/s", cut, groups }
     }
 
     #[test]
@@ -220,12 +208,6 @@ mod tests {
         assert_eq!(panel(Some(6.0), &[0.3, 9.0], Some(1.0)).top(), 6.0);
         assert_eq!(panel(Some(6.0), &[0.3], Some(1.0)).top(), 1.0);
         assert_eq!(panel(None, &[], None).top(), 1.0);
-    }
-
-    #[test]
-    fn a_logarithmic_axis_begins_at_its_floor() {
-        let panel = Panel { floor: Some(0.1), ..panel(None, &[10.0], None) };
-        assert_eq!([0.01, 0.1, 10.0].map(|v| panel.height(v)), [0.0, 0.0, 2.0]);
     }
 
     #[test]
@@ -240,9 +222,10 @@ mod tests {
                 vec![panel(Some(6.0), &[0.5, 14.0], None)],
             ],
         };
-        assert_eq!(figure.write(folder.path(), "a", 600).unwrap(), ("a.svg".into(), "two bars".into()));
+        let drawn = figure.write(folder.path(), "a", 600).unwrap();
+        assert_eq!((drawn.file.as_str(), drawn.title.as_str()), ("a.svg", "two bars"));
         let text = std::fs::read_to_string(folder.path().join("a.svg")).unwrap();
-        assert!(["petsc", "triad", "P1", "14", "2.5x"].iter().all(|word| text.contains(word)));
+        assert!(["petsc", "triad", "P1", "14"].iter().all(|word| text.contains(word)));
     }
 
     #[test]
@@ -250,7 +233,7 @@ mod tests {
         let series = vec![("krylith".into(), INK); 9];
         let figure = Figure { title: String::new(), series, mark: None, panels: Vec::new() };
         for count in 1..=9 {
-            let group = Group { name: String::new(), bars: vec![Some(2.0); count], mark: None, note: None };
+            let group = Group { name: String::new(), bars: vec![Some(2.0); count], mark: None };
             let bars = figure.bars(3, &group, &panel(Some(1.0), &[2.0], None));
             assert!(bars.iter().all(|b| b.from > 3.0 && b.to < 4.0 && b.height == 1.0));
             assert!(bars.windows(2).all(|w| w[0].to < w[1].from));

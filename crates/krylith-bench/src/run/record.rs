@@ -1,17 +1,12 @@
 //! Records of runs: JSON, compressed with zstd where the name of the file ends in `.zst`.
 
 use crate::Failure;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::path::{Path, PathBuf};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::path::Path;
 
 /// Records are written once and kept for long.
 const LEVEL: i32 = 19;
-
-/// The record of a study in the folder of a run: `STUDY.json.zst`.
-pub fn path(folder: &Path, study: &str) -> PathBuf {
-    folder.join(format!("{study}.json.zst"))
-}
 
 /// Writes a record, whole or not at all: a run that was ended is taken up from it.
 pub fn save(path: &Path, record: &impl Serialize) -> Result<(), Failure> {
@@ -38,9 +33,9 @@ pub fn load<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     read().map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
-/// The record of a run that was ended, if there is one.
-pub fn earlier<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
-    if path.exists() { load(path).map(Some) } else { Ok(None) }
+/// A number that may not be one, for which JSON has null.
+pub fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
 fn is_compressed(path: &Path) -> bool {
@@ -58,12 +53,26 @@ mod tests {
         let magic = [0x28, 0xb5, 0x2f, 0xfd];
         for (name, begins) in [("a.json", "[\n".as_bytes()), ("a.json.zst", &magic)] {
             let path = folder.path().join(name);
-            assert_eq!(earlier::<Vec<Option<f64>>>(&path).unwrap(), None);
             save(&path, &record).unwrap();
             assert!(std::fs::read(&path).unwrap().starts_with(begins), "{name}");
             assert_eq!(load::<Vec<Option<f64>>>(&path).unwrap(), record);
             assert!(load::<u8>(&path).unwrap_err().to_string().contains(name));
         }
         assert!(load::<u8>(&folder.path().join("none.json")).is_err());
+    }
+
+    #[test]
+    fn what_is_no_number_reads_back() {
+        #[derive(Serialize, Deserialize)]
+        struct Ended {
+            #[serde(deserialize_with = "number")]
+            residual: f64,
+        }
+        let read = |residual| {
+            let text = serde_json::to_string(&Ended { residual }).unwrap();
+            serde_json::from_str::<Ended>(&text).unwrap().residual
+        };
+        assert!(read(f64::NAN).is_nan() && read(f64::INFINITY).is_nan());
+        assert_eq!(read(0.1), 0.1);
     }
 }

@@ -1,0 +1,18 @@
+//! Pictures in the folder of a run.
+
+use super::Drawn;
+use crate::Failure;
+use krylith_plot::{Picture, save};
+use std::path::Path;
+
+/// Writes a picture of so many pixels; its name ends in `.svg` or `.png`.
+pub fn write(
+    folder: &Path,
+    file: &str,
+    title: &str,
+    size: (u32, u32),
+    picture: &impl Picture,
+) -> Result<Drawn, Failure> {
+    save(&folder.join(file), size, picture)?;
+    Ok(Drawn { file: file.into(), title: title.into() })
+}
