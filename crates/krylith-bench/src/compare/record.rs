@@ -180,6 +180,8 @@ impl Record {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::run::Kept;
+    use crate::run::tests::kept;
 
     pub fn solved(peer: &str, config: &str, totals: &[(f64, f64)]) -> Entry {
         let runs = totals.iter().map(|&(setup, solve)| Line {
@@ -220,6 +222,18 @@ pub mod tests {
             assert_eq!(matrix(Rhs::Ones).mismatch(&line(said)), None);
         }
         assert_eq!(matrix(Rhs::Random).mismatch(&line("file")), None);
+    }
+
+    /// The older ones had no column of right-hand sides.
+    #[test]
+    fn kept_runs_are_shown_as_they_were() {
+        let runs = kept::<Entry>("compare.json.zst");
+        assert!(runs.len() >= 5);
+        for (run, text) in runs {
+            let own = Entry::text(&run);
+            let (_, tables) = own.split_once("\nVersions: ").unwrap();
+            assert!(text.contains(tables), "{}", run.head.command);
+        }
     }
 
     #[test]

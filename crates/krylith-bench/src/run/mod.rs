@@ -121,7 +121,8 @@ impl<Row: Kept> Run<Row> {
         Ok(Run { output, ..kept })
     }
 
-    fn load(path: &Path) -> Result<Self, Failure> {
+    /// The run that a record holds, of whatever version.
+    pub fn load(path: &Path) -> Result<Self, Failure> {
         let record = Row::renewed(record::load(path)?);
         serde_json::from_value(record).map_err(|error| format!("{}: {error}", path.display()).into())
     }
@@ -178,6 +179,18 @@ impl<Row: Kept> Run<Row> {
 pub mod tests {
     use super::*;
     pub use head::tests::head;
+
+    /// The runs of the repository that have such a record, with their texts.
+    pub fn kept<Row: Kept>(record: &str) -> Vec<(Run<Row>, String)> {
+        let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benchmarks/runs");
+        let folders = std::fs::read_dir(runs).unwrap().map(|folder| folder.unwrap().path());
+        let kept = folders.filter(|folder| folder.join(record).exists());
+        let read = |folder: PathBuf| {
+            let text = std::fs::read_to_string(folder.join("README.md")).unwrap();
+            (Run::load(&folder.join(record)).unwrap(), text)
+        };
+        kept.map(read).collect()
+    }
 
     /// A run that is kept nowhere.
     pub fn run<Row: Kept>(facts: Row::Facts, rows: Vec<Row>) -> Run<Row> {

@@ -1,6 +1,7 @@
 //! Wavefront-aware sparsification (Ma, Ahmad, Cheshmi, Sundar & Hall 2025).
 //!
-//! `solves`: every ratio, the paper's choice, `auto` and the best of them, measured and modelled, by our protocol or the paper's. `check`: Algorithm 2 beside an independent one.
+//! `solves`: every ratio, the paper's choice, `auto` and the best of them, measured and modelled, by our protocol or the paper's.
+//! `report`: its tables and pictures again. `check`: Algorithm 2 beside an independent one.
 
 mod check;
 mod pictures;

@@ -109,3 +109,20 @@ pub fn renewed(mut record: Value) -> Value {
     }
     record
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Kept;
+    use crate::run::tests::kept;
+
+    /// The older ones have more tables.
+    #[test]
+    fn kept_runs_are_shown_as_they_were() {
+        let runs = kept::<Case>("spcg.json.zst");
+        assert!(runs.len() >= 4);
+        for (run, text) in runs {
+            assert!(Case::text(&run).lines().all(|line| text.contains(line)), "{}", run.head.command);
+        }
+    }
+}
