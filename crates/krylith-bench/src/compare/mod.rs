@@ -112,7 +112,7 @@ const BIG_TRIAD: u64 = 3 << 30;
 /// Runs the comparison and writes its folder.
 pub fn run(options: &Options) -> Result<(), Failure> {
     if let Some(folder) = &options.render {
-        return Record::again(Output::folder(Some(folder), "", NAME));
+        return Record::again(Output::at(folder, NAME));
     }
     if let Some(name) = options.only.iter().find(|name| !contestants::names().any(|n| n == *name)) {
         let known: Vec<&str> = contestants::names().collect();

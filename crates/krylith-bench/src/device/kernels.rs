@@ -36,7 +36,7 @@ struct Row {
 
 pub(super) fn run(options: &Options) -> Result<(), Failure> {
     let folder = options.output.as_deref();
-    let output = folder.map_or(Output::Nowhere, |folder| Output::folder(Some(folder), "", "kernels"));
+    let output = folder.map_or(Output::Nowhere, |folder| Output::at(folder, "kernels"));
     let mut run = Run::<Row>::begin(output, Nothing {}, 1, &[])?;
     for reproducible in [false, true] {
         for architecture in ARCHITECTURES {

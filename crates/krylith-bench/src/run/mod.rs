@@ -1,7 +1,8 @@
 //! The frame of every study that keeps what it finds.
 //!
 //! A study says what its rows are and what is made of them ([`Kept`]), begins a [`Run`] and adds rows to it. The record and the text
-//! are written with every addition, so a run that was ended is taken up where it stopped: what [`Run::has`] is not measured again.
+//! are written with every addition. A run that was ended is taken up where it stopped: rows that are there ([`Run::has`]) are not
+//! measured again.
 
 pub mod bars;
 mod head;
@@ -69,7 +70,12 @@ impl Output {
     /// The folder that was asked for, or `benchmarks/runs/DATE-STUDY`; `name` is that of the record.
     pub fn folder(output: Option<&Path>, study: &str, name: &'static str) -> Output {
         let usual = || Path::new("benchmarks/runs").join(format!("{}-{study}", machine::date()));
-        Output::Folder { folder: output.map_or_else(usual, Path::to_owned), name }
+        Output::at(&output.map_or_else(usual, Path::to_owned), name)
+    }
+
+    /// This folder, with a record of this name.
+    pub fn at(folder: &Path, name: &'static str) -> Output {
+        Output::Folder { folder: folder.to_owned(), name }
     }
 
     fn record(&self) -> Option<PathBuf> {
@@ -223,7 +229,7 @@ pub mod tests {
     }
 
     fn begin(folder: &Path) -> Result<Run<Square>, Failure> {
-        Run::begin(Output::folder(Some(folder), "squares", "squares"), Limit { limit: 9 }, 2, &[])
+        Run::begin(Output::at(folder, "squares"), Limit { limit: 9 }, 2, &[])
     }
 
     /// Squares up to a number; how many were computed.
@@ -268,7 +274,7 @@ pub mod tests {
         let readme = folder.path().join("README.md");
         assert_eq!(std::fs::read_to_string(&readme).unwrap(), text);
         std::fs::remove_file(&readme).unwrap();
-        Run::<Square>::again(Output::folder(Some(folder.path()), "squares", "squares")).unwrap();
+        Run::<Square>::again(Output::at(folder.path(), "squares")).unwrap();
         assert_eq!(std::fs::read_to_string(&readme).unwrap(), text);
     }
 

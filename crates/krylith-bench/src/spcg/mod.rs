@@ -85,7 +85,7 @@ const NAME: &str = "spcg";
 
 fn again(options: &Options) -> Result<(), Failure> {
     let folder = options.output.as_deref().ok_or("--output is the folder with the figures, spcg.json.zst")?;
-    Record::again(Output::folder(Some(folder), "", NAME))
+    Record::again(Output::at(folder, NAME))
 }
 
 impl Kept for Case {
