@@ -140,7 +140,7 @@ fn reference_eliminate() -> f64 {
 }
 
 /// A server processor with AVX-512, as `krylith-bench calibrate` has measured it; blocks are in `f64` only. `analysis`, `matching`, `facts` and
-/// `eliminate` were set by hand so that `krylith-bench predictions` comes out right; `repeated` is what four problems take with this `vector`, 0.23 to 0.36.
+/// `eliminate` were set by hand so that the predicted seconds of set-ups agree with those on the matrices of a catalogue; `repeated` is what four problems take with this `vector`, 0.23 to 0.36.
 pub const REFERENCE: Machine = Machine {
     name: Cow::Borrowed("reference"),
     threads: 1,
