@@ -79,6 +79,21 @@ dispatch! {
     pub(super) unsafe fn mirror<S: Access>(p: &SlicedPattern, f: FactorWriter<S>, slices: Range<usize>) = mirror_with;
 }
 
+/// How many strips ahead values are asked for: processors follow few streams by themselves, and not across pages.
+const AHEAD: isize = 32;
+
+/// The values of a strip; those so many strips further on are on their way.
+///
+/// # Safety
+/// The strip has eight values.
+#[inline(always)]
+unsafe fn load_ahead<L: Lanes, S: Access, const AHEAD: isize>(values: *const S, strip: usize) -> L::Pack {
+    let at = values.wrapping_add(strip * LANES);
+    L::prefetch(at.wrapping_offset(AHEAD * LANES as isize));
+    // SAFETY: by the caller's promise.
+    unsafe { S::load::<L>(at) }
+}
+
 /// acc ± Σ v x over strips; `value` loads the values of a strip.
 ///
 /// # Safety
@@ -111,8 +126,8 @@ unsafe fn multiply_with<L: Lanes>(
     x: *const f64,
     y: *mut f64,
 ) {
-    // SAFETY: every strip has eight values.
-    let load = |values: *const f64| move |k: usize| unsafe { L::load(values.add(k * LANES)) };
+    // SAFETY: every strip has eight values; what is asked for is not read.
+    let load = |values: *const f64| move |k: usize| unsafe { load_ahead::<L, f64, AHEAD>(values, k) };
     // SAFETY: as the module says.
     unsafe { multiply_by::<L>(p, load(a.lower), a.diagonal, load(a.upper), slices, x, y) }
 }
@@ -198,7 +213,7 @@ unsafe fn forward_with<L: Lanes, S: Access>(
     for s in slices {
         // SAFETY: as the module says.
         unsafe {
-            let value = |k: usize| S::load::<L>(l.add(k * LANES));
+            let value = |k: usize| load_ahead::<L, S, AHEAD>(l, k);
             let acc = strips::<L>(p, p.of(s), value, y, L::load(x.add(s * LANES)), L::sub);
             L::store(y.add(s * LANES), acc);
         }
@@ -217,7 +232,7 @@ unsafe fn backward_with<L: Lanes, S: Access>(
         // SAFETY: as the module says.
         unsafe {
             let acc = L::mul(L::load(z.add(s * LANES)), L::load(inverse.add(s * LANES)));
-            let value = |k: usize| S::load::<L>(u.add(k * LANES));
+            let value = |k: usize| load_ahead::<L, S, { -AHEAD }>(u, k);
             let acc = strips::<L>(p, p.of(s).rev(), value, z, acc, L::sub);
             L::store(z.add(s * LANES), acc);
         }
