@@ -302,24 +302,45 @@ pub(super) fn solve_lower(
     }
 }
 
-/// L of the first columns of a symmetric front of `m` rows, of which the lower triangle is given. The first pivot that is not above
-/// `least`, if there is one.
+/// What becomes of a pivot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pivot {
+    Taken,
+    /// The factor is that of the matrix without this row and column: the column is zero.
+    LeftOut,
+    /// The elimination ends.
+    Refused,
+}
+
+impl Pivot {
+    /// Taken if it is above 0.
+    pub(crate) fn if_positive(pivot: f64) -> Self {
+        if pivot > 0.0 { Pivot::Taken } else { Pivot::Refused }
+    }
+}
+
+/// L of the first columns of a symmetric front of `m` rows, of which the lower triangle is given. The first pivot that is refused, if there is one.
 pub(crate) fn eliminate_cholesky(
     panel: &mut [f64],
     m: usize,
     columns: usize,
-    least: f64,
     copies: &mut Copies,
+    mut judge: impl FnMut(usize, f64) -> Pivot,
 ) -> Result<(), (usize, f64)> {
     for begin in (0..columns).step_by(PANEL) {
         let end = (begin + PANEL).min(columns);
         for j in begin..end {
             let pivot = panel[j + j * m];
-            if pivot.is_nan() || pivot <= least {
-                return Err((j, pivot));
-            }
             let (left, right) = panel.split_at_mut((j + 1) * m);
             let column = &mut left[j * m + j..];
+            match judge(j, pivot) {
+                Pivot::Taken => {}
+                Pivot::LeftOut => {
+                    column.fill(0.0);
+                    continue;
+                }
+                Pivot::Refused => return Err((j, pivot)),
+            }
             let inverse = 1.0 / pivot.sqrt();
             column.iter_mut().for_each(|v| *v *= inverse);
             for (k, other) in right[..(end - j - 1) * m].chunks_exact_mut(m).enumerate() {
@@ -433,7 +454,10 @@ mod tests {
                 .map(|e| (0..m).map(|k| g[e % m + k * m] * g[e / m + k * m]).sum::<f64>())
                 .collect();
             let mut l = f.clone();
-            eliminate_cholesky(&mut l, m, columns, 0.0, &mut Copies::default()).unwrap();
+            eliminate_cholesky(&mut l, m, columns, &mut Copies::default(), |_, pivot| {
+                Pivot::if_positive(pivot)
+            })
+            .unwrap();
             for j in 0..columns {
                 for i in j..m {
                     let sum: f64 = (0..=j).map(|k| l[i + k * m] * l[j + k * m]).sum();
@@ -442,6 +466,9 @@ mod tests {
             }
         }
         let mut f = vec![1.0, 2.0, 2.0, 1.0];
-        assert_eq!(eliminate_cholesky(&mut f, 2, 2, 0.0, &mut Copies::default()), Err((1, -3.0)));
+        assert_eq!(
+            eliminate_cholesky(&mut f, 2, 2, &mut Copies::default(), |_, pivot| Pivot::if_positive(pivot)),
+            Err((1, -3.0))
+        );
     }
 }

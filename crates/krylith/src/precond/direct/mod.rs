@@ -28,7 +28,7 @@ mod scaling;
 
 pub use analysis::Cost;
 pub use dense::Copies;
-pub(crate) use dense::eliminate_cholesky;
+pub(crate) use dense::{Pivot, eliminate_cholesky};
 
 use super::require_pattern;
 use crate::error::{BackendError, SetupError};

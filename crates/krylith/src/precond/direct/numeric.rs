@@ -9,7 +9,7 @@
 
 use super::analysis::{Cost, Front, ROOT, Supernodes};
 use super::dense::{
-    Block, Copies, eliminate_cholesky, eliminate_lu, solve_lower, subtract_lower, subtract_multiple,
+    Block, Copies, Pivot, eliminate_cholesky, eliminate_lu, solve_lower, subtract_lower, subtract_multiple,
 };
 use super::indefinite::{PAIR, eliminate_ldlt, solve_two};
 use super::{DirectKind, SmallPivots};
@@ -110,7 +110,7 @@ impl Numbers {
             let (panel, right) = own.split_at_mut(m * c);
             match kind {
                 DirectKind::Cholesky => {
-                    eliminate_cholesky(panel, m, c, 0.0, copies)
+                    eliminate_cholesky(panel, m, c, copies, |_, pivot| Pivot::if_positive(pivot))
                         .map_err(|(j, value)| (front.first + j, value))?;
                     subtract_lower(
                         (r, r, c),

@@ -20,6 +20,13 @@ pub const fn triangle(m: usize) -> usize {
     m * (m + 1) / 2
 }
 
+/// The row of a system of which only the last index is taken: 1 / √|aᵢᵢ|, or 1 where that is no number.
+pub(super) fn diagonal_alone<T: Real>(entry: T) -> T {
+    let root = entry.abs().sqrt();
+    let usable = root > T::ZERO && root.is_finite();
+    if usable { T::ONE / root } else { T::ONE }
+}
+
 /// A pivot below this part of its diagonal entry is rounding.
 pub(super) const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
@@ -44,9 +51,7 @@ dispatch! {
                 for g in g.iter_mut() {
                     g[s] = T::ZERO;
                 }
-                let root = corner[s].abs().sqrt();
-                let usable = root > T::ZERO && root.is_finite();
-                g[m - 1][s] = if usable { T::ONE / root } else { T::ONE };
+                g[m - 1][s] = diagonal_alone(corner[s]);
             }
         }
     }

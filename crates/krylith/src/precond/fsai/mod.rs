@@ -27,19 +27,6 @@ mod pattern;
 mod repeats;
 mod rows;
 
-pub mod phases {
-    //! The phases of a set-up, each with plain arrays in and out: what studies time one by one.
-    //!
-    //! [`large_entries`] and [`powers`] find the pattern S, [`solve_rows`] computes G on it, [`kept_entries`] and [`scale_rows`] filter it.
-
-    pub use super::batch::{SYSTEMS, last_rows_of_inverses, triangle};
-    pub use super::filter::{kept_entries, scale_rows};
-    pub use super::pattern::{Most, large_entries, powers, roots_of_diagonal};
-    pub use super::repeats::Rows;
-    pub use super::rows::{Batches, LARGEST, MOST_INDICES, last_row_of_inverse, solve_rows};
-    pub use crate::precond::direct::Copies;
-}
-
 pub use adaptive::Growth;
 pub(crate) use choose::LikelySize;
 pub(crate) use layout::AsProducts;

@@ -173,11 +173,6 @@ impl Rows<'_> {
         }
     }
 
-    /// There are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Row number k.
     pub fn row(&self, k: usize) -> usize {
         match self.slices {

@@ -5,10 +5,10 @@
 //! a time, the largest systems first, so that none waits long for another.
 #![allow(unsafe_code)]
 
-use super::batch::{SYSTEMS, last_rows_of_inverses, triangle};
+use super::batch::{ROUNDING, SYSTEMS, diagonal_alone, last_rows_of_inverses, triangle};
 use crate::disjoint::DisjointSlice;
 use crate::matrix::{Csr, Pattern};
-use crate::precond::direct::{Copies, eliminate_cholesky};
+use crate::precond::direct::{Copies, Pivot, eliminate_cholesky};
 use crate::space::Threads;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -78,6 +78,8 @@ pub(crate) struct Buffers {
     l: Vec<[f64; SYSTEMS]>,
     g: Vec<[f64; SYSTEMS]>,
     panel: Vec<f64>,
+    /// That of the matrix, while L is in its place.
+    diagonal: Vec<f64>,
     copies: Copies,
 }
 
@@ -89,6 +91,7 @@ impl Buffers {
             l: Vec::new(),
             g: Vec::new(),
             panel: Vec::new(),
+            diagonal: Vec::new(),
             copies: Copies::default(),
         }
     }
@@ -108,12 +111,13 @@ pub fn solve_rows(
         // SAFETY: every row is in one batch, and every batch is taken once.
         let own = |i: u32| unsafe { values.get(pattern.row_range(i as usize)) };
         let indices = pattern.row(rows[0] as usize);
-        if indices.len() <= LARGEST || !solve_large(a, indices, buffers, own(rows[0])) {
-            let of = |k: usize| pattern.row(rows[k] as usize);
-            let g = solve_batch(a, rows.len(), of, buffers);
-            for (lane, &row) in rows.iter().enumerate() {
-                own(row).iter_mut().zip(g).for_each(|(value, g)| *value = g[lane]);
-            }
+        if indices.len() > LARGEST {
+            return solve_large(a, indices, buffers, own(rows[0]));
+        }
+        let of = |k: usize| pattern.row(rows[k] as usize);
+        let g = solve_batch(a, rows.len(), of, buffers);
+        for (lane, &row) in rows.iter().enumerate() {
+            own(row).iter_mut().zip(g).for_each(|(value, g)| *value = g[lane]);
         }
     });
 }
@@ -164,35 +168,37 @@ pub(crate) fn solve_batch<'b, 'p>(
     &g[..m]
 }
 
-/// One row by blocked kernels; `false` if a pivot is not positive.
-fn solve_large(a: &Csr<f64>, indices: &[u32], buffers: &mut Buffers, g: &mut [f64]) -> bool {
-    let Buffers { places, panel, copies, .. } = buffers;
+/// One row by blocked kernels.
+fn solve_large(a: &Csr<f64>, indices: &[u32], buffers: &mut Buffers, g: &mut [f64]) {
+    let Buffers { places, panel, diagonal, copies, .. } = buffers;
     let m = indices.len();
     panel.clear();
     panel.resize(m * m, 0.0);
     gather::<false>(a, indices, places, |i, j, value| panel[i + j * m] = value);
-    last_row_of_inverse(panel, g, copies)
+    diagonal.clear();
+    diagonal.extend((0..m).map(|j| panel[j * (m + 1)]));
+    last_row_of_inverse(panel, diagonal, g, copies);
 }
 
-/// g of one system by blocked kernels, from the lower triangle of its matrix by columns, which is overwritten by L. `false` if a pivot is not positive, and
-/// then g is not to be used.
-///
-/// # Panics
-/// If the matrix is not as large as g is long.
-pub fn last_row_of_inverse(panel: &mut [f64], g: &mut [f64], copies: &mut Copies) -> bool {
+/// g of one system by blocked kernels, from the lower triangle of its matrix by columns, which is overwritten by L. Indices are left out as in a batch.
+fn last_row_of_inverse(panel: &mut [f64], diagonal: &[f64], g: &mut [f64], copies: &mut Copies) {
     let m = g.len();
-    assert_eq!(panel.len(), m * m);
-    let largest = (0..m).map(|j| panel[j * (m + 1)]).fold(0.0, f64::max);
-    if eliminate_cholesky(panel, m, m, largest * f64::EPSILON, copies).is_err() {
-        return false;
-    }
+    let judge = |j: usize, pivot: f64| {
+        let is_usable = pivot > ROUNDING * diagonal[j].abs() && pivot.is_finite();
+        if is_usable { Pivot::Taken } else { Pivot::LeftOut }
+    };
+    // No pivot is refused.
+    let _ = eliminate_cholesky(panel, m, m, copies, judge);
     for j in (0..m).rev() {
         let column = &panel[j * m..(j + 1) * m];
         let right = if j == m - 1 { 1.0 } else { 0.0 };
         let sum = column[j + 1..].iter().zip(&g[j + 1..]).fold(right, |sum, (l, g)| sum - l * g);
-        g[j] = sum / column[j];
+        g[j] = if column[j] > 0.0 { sum / column[j] } else { 0.0 };
     }
-    g.iter().all(|g| g.is_finite())
+    if g[m - 1] == 0.0 || !g.iter().all(|g| g.is_finite()) {
+        g.fill(0.0);
+        g[m - 1] = diagonal_alone(diagonal[m - 1]);
+    }
 }
 
 /// The lower triangle of A[P,P] for sorted indices P, or all of it. `places` are all absent before and after.
@@ -217,4 +223,53 @@ pub(super) fn gather<const WHOLE: bool>(
         }
     }
     indices.iter().for_each(|&index| places[index as usize] = ABSENT);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gallery::random_vector;
+
+    /// The rows of a dense matrix of `m` rows: an identity with noise, and an entry of its diagonal that may be negative.
+    fn dense(m: usize, negative: Option<usize>) -> Csr<f64> {
+        let noise = random_vector(m * m);
+        let value = |i: usize, j: usize| match i == j {
+            true if negative == Some(i) => -3.0,
+            true => 2.0,
+            false => noise[i.max(j) * m + i.min(j)] / m as f64,
+        };
+        Csr::from_entries(m, m, (0..m * m).map(|k| (k / m, k % m, value(k / m, k % m)))).unwrap()
+    }
+
+    #[test]
+    fn large_systems_leave_out_the_indices_that_batches_leave_out() {
+        let m = LARGEST + 37;
+        let indices: Vec<u32> = (0..m as u32).collect();
+        for negative in [None, Some(0), Some(70), Some(m - 1)] {
+            let a = dense(m, negative);
+            let (mut buffers, mut large) = (Buffers::new(m), vec![0.0; m]);
+            solve_large(&a, &indices, &mut buffers, &mut large);
+            let batch = solve_batch(&a, 1, |_| &indices, &mut buffers);
+            let distance = large.iter().zip(batch).map(|(x, y)| (x - y[0]).abs()).fold(0.0, f64::max);
+            assert!(distance < 1e-13, "{negative:?}: {distance:e}");
+            let left_out = large.iter().position(|&g| g == 0.0);
+            let expected = match negative {
+                Some(i) if i == m - 1 => Some(0),
+                other => other,
+            };
+            assert_eq!(left_out, expected);
+        }
+    }
+
+    #[test]
+    fn a_large_system_out_of_range_has_the_diagonal_alone() {
+        let m = LARGEST + 1;
+        let indices: Vec<u32> = (0..m as u32).collect();
+        let mut a = dense(m, None);
+        a.values_mut().iter_mut().for_each(|v| *v *= 1e300);
+        a.values_mut()[m * m - 1] = 4e-300;
+        let mut g = vec![0.0; m];
+        solve_large(&a, &indices, &mut Buffers::new(m), &mut g);
+        assert_eq!((g[0], g[m - 1]), (0.0, 0.5e150));
+    }
 }
