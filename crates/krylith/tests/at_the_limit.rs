@@ -1,6 +1,6 @@
 //! What is said at the limit of `f64`: answers that other roundings would miss, and no proof of singularity where there is an answer.
 
-use krylith::solver::{Layout, Precision};
+use krylith::solver::{Layout, MatchingMode, NullSpace, Precision};
 use krylith::{Csr, Method, Outcome, PrecondSpec, Solver, TripletBuilder, gallery::Problem};
 
 fn rhs(n: usize) -> Vec<f64> {
@@ -149,4 +149,31 @@ fn corrections_out_of_range_are_left() {
     let mut x = guess;
     let report = solver.prepare(&a).unwrap().solve(&a, &b, &mut x).unwrap();
     assert!(x.iter().all(|v| v.is_finite()) && report.relative_residual <= 1.0, "{x:?} {report}");
+}
+
+/// x with its component in the null space has a residual that is as small as b, and without it one that is larger by the rounding of its entries.
+#[test]
+fn the_null_space_is_left_in_x_where_removing_it_makes_the_residual_larger() {
+    let row = [2.0, -1.0, -1.0, -1.0, 1.0];
+    let scales = [65536.0, -1.0, -1048576.0, -1.9073486328125e-6, 256.0];
+    let entries = (0..25).map(|k| (k / 5, k % 5, scales[k / 5] * row[k % 5]));
+    let a = Csr::from_entries(5, 5, entries).unwrap();
+    let b = [
+        8.434355749146799e-301,
+        -8.931552653951542e-301,
+        -9.05775169221171e-301,
+        -1e-300,
+        5.411973010302383e-301,
+    ];
+    let null_space = NullSpace::vectors([vec![0.5, 1.0, 0.0, 0.0, 0.0]]);
+    let solver = Solver::new().preconditioner("ilutp-saad(0,1e-4)".parse().unwrap()).null_space(null_space);
+    let solver = solver
+        .precision(Precision::F32)
+        .reorder("rcm".parse().unwrap())
+        .matching(MatchingMode::Off)
+        .max_iterations(300);
+    let mut x = [1.0; 5];
+    let report =
+        solver.rtol(1e-4).atol(1e-170).threads(1).prepare(&a).unwrap().solve(&a, &b, &mut x).unwrap();
+    assert!(report.relative_residual < 1.001, "{x:?} {report}");
 }

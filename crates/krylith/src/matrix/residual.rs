@@ -28,6 +28,9 @@ pub(super) const ROUNDOFF: f64 = f64::EPSILON / 2.0;
 /// 2⁻⁵³⁰: more than what a row loses to underflow.
 const UNDERFLOW: f64 = f64::from_bits((1023 - 530) << 52);
 
+/// 2⁻⁵⁴⁰: multiplied by it, every number has a square.
+const TO_SQUARE: f64 = f64::from_bits((1023 - 540) << 52);
+
 impl ResidualNorms<f64> {
     /// No smaller than ‖r‖₂; `None` for an operator that has no bound.
     pub(crate) fn upper(&self) -> Option<f64> {
@@ -59,34 +62,49 @@ pub(super) fn residual(
 ) -> ResidualNorms<f64> {
     assert!(x.len() == a.ncols() && b.len() == a.nrows() && r.len() == b.len(), "sizes of A, x, b and r");
     let n = b.len();
-    let mut chunks = vec![Chunk::default(); n.div_ceil(CHUNK)];
-    let a = a.view();
-    {
-        let (r, parts) = (DisjointSlice::new(r), DisjointSlice::new(&mut chunks));
-        space.team().run(|member| {
-            let own = part_of_rows(a.row_ptr(), &member);
-            for first in own.clone().step_by(CHUNK) {
-                let rows = first..(first + CHUNK).min(own.end);
-                // SAFETY: members have different rows, in whole chunks.
-                let r = unsafe { r.get(rows.clone()) };
-                let chunk = match precise {
-                    false => rows_in_double(a, rows, x, b, r),
-                    true => rows_in_double_double(a, rows, x, b, r),
-                };
-                // SAFETY: as above, for the number of the chunk.
-                unsafe { parts.write(first / CHUNK, chunk) };
-            }
-        });
+    let mut scale = 1.0;
+    let mut sum = sums(space, a.view(), (x, b), (precise, scale), r);
+    // Squares may be out of range where what is squared is not.
+    if !(sum.squares + sum.roundings).is_finite() && sum.largest.is_finite() {
+        scale = TO_SQUARE;
+        sum = sums(space, a.view(), (x, b), (precise, scale), r);
     }
-    let mut sum = Chunk::default();
-    chunks.iter().for_each(|chunk| sum.add(chunk.squares, chunk.roundings, *chunk));
     let correction = 1.0 + norm_roundoff(n);
-    let (norm, rounding) = (sum.squares.sqrt(), sum.roundings.sqrt());
+    let (norm, rounding) = (sum.squares.sqrt() / scale, sum.roundings.sqrt() / scale);
     // Where all terms are zero, so is the error.
-    let underflow = if sum.roundings > 0.0 { n as f64 * UNDERFLOW } else { 0.0 };
+    let underflow = if sum.roundings > 0.0 { n as f64 * UNDERFLOW / scale } else { 0.0 };
     let rounding = rounding * correction + norm * norm_roundoff(n) + underflow;
     let certain = Some(ResidualBounds { rounding, row_sum: sum.row_sum, precise });
     ResidualNorms { norm, largest: sum.largest, certain }
+}
+
+/// r = b − A x and the sums of all rows, r and its roundings multiplied by a power of two before they are squared.
+fn sums(
+    space: &Threads<f64>,
+    a: CsrRef<'_, f64>,
+    (x, b): (&[f64], &[f64]),
+    (precise, scale): (bool, f64),
+    r: &mut [f64],
+) -> Chunk {
+    let mut chunks = vec![Chunk::default(); b.len().div_ceil(CHUNK)];
+    let (r, parts) = (DisjointSlice::new(r), DisjointSlice::new(&mut chunks));
+    space.team().run(|member| {
+        let own = part_of_rows(a.row_ptr(), &member);
+        for first in own.clone().step_by(CHUNK) {
+            let rows = first..(first + CHUNK).min(own.end);
+            // SAFETY: members have different rows, in whole chunks.
+            let r = unsafe { r.get(rows.clone()) };
+            let chunk = match precise {
+                false => rows_in_double(a, rows, x, (b, scale), r),
+                true => rows_in_double_double(a, rows, x, (b, scale), r),
+            };
+            // SAFETY: as above, for the number of the chunk.
+            unsafe { parts.write(first / CHUNK, chunk) };
+        }
+    });
+    let mut sum = Chunk::default();
+    chunks.iter().for_each(|chunk| sum.add(chunk.squares, chunk.roundings, *chunk));
+    sum
 }
 
 impl Chunk {
@@ -100,8 +118,9 @@ impl Chunk {
     }
 
     #[inline(always)]
-    fn add_row(&mut self, r: f64, rounding: f64, row_sum: f64) {
+    fn add_row(&mut self, (r, rounding, scale): (f64, f64, f64), row_sum: f64) {
         let row = Chunk { largest: r.abs(), row_sum, ..Chunk::default() };
+        let (r, rounding) = (r * scale, rounding * scale);
         self.add(r * r, rounding * rounding, row);
     }
 }
@@ -112,7 +131,13 @@ pub(super) fn larger(a: f64, b: f64) -> f64 {
     if a.is_nan() || b <= a { a } else { b }
 }
 
-fn rows_in_double(a: CsrRef<'_, f64>, rows: Range<usize>, x: &[f64], b: &[f64], r: &mut [f64]) -> Chunk {
+fn rows_in_double(
+    a: CsrRef<'_, f64>,
+    rows: Range<usize>,
+    x: &[f64],
+    (b, scale): (&[f64], f64),
+    r: &mut [f64],
+) -> Chunk {
     const LANES: usize = 4;
     let mut chunk = Chunk::default();
     for (i, r) in rows.zip(r) {
@@ -134,7 +159,7 @@ fn rows_in_double(a: CsrRef<'_, f64>, rows: Range<usize>, x: &[f64], b: &[f64], 
         *r = b[i] - total(|t| t.sum);
         let size = b[i].abs() + total(|t| t.size);
         let rounding = 1.01 * (values.len() as f64 + 4.0) * ROUNDOFF * size;
-        chunk.add_row(*r, rounding, total(|t| t.row_sum));
+        chunk.add_row((*r, rounding, scale), total(|t| t.row_sum));
     }
     chunk
 }
@@ -162,13 +187,19 @@ fn rows_in_double_double(
     a: CsrRef<'_, f64>,
     rows: Range<usize>,
     x: &[f64],
-    b: &[f64],
+    b: (&[f64], f64),
     r: &mut [f64],
 ) -> Chunk {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "fma")]
-        fn with_fma(a: CsrRef<'_, f64>, rows: Range<usize>, x: &[f64], b: &[f64], r: &mut [f64]) -> Chunk {
+        fn with_fma(
+            a: CsrRef<'_, f64>,
+            rows: Range<usize>,
+            x: &[f64],
+            b: (&[f64], f64),
+            r: &mut [f64],
+        ) -> Chunk {
             rows_compensated(a, rows, x, b, r)
         }
         if is_x86_feature_detected!("fma") {
@@ -180,7 +211,13 @@ fn rows_in_double_double(
 }
 
 #[inline(always)]
-fn rows_compensated(a: CsrRef<'_, f64>, rows: Range<usize>, x: &[f64], b: &[f64], r: &mut [f64]) -> Chunk {
+fn rows_compensated(
+    a: CsrRef<'_, f64>,
+    rows: Range<usize>,
+    x: &[f64],
+    (b, scale): (&[f64], f64),
+    r: &mut [f64],
+) -> Chunk {
     let mut chunk = Chunk::default();
     for (i, r) in rows.zip(r) {
         let (columns, values) = a.row(i);
@@ -199,7 +236,7 @@ fn rows_compensated(a: CsrRef<'_, f64>, rows: Range<usize>, x: &[f64], b: &[f64]
         let terms = values.len() as f64;
         let gamma = 1.01 * (terms + 4.0) * ROUNDOFF;
         let rounding = 1.01 * ROUNDOFF * r.abs() + gamma * gamma * size;
-        chunk.add_row(*r, rounding, row_sum);
+        chunk.add_row((*r, rounding, scale), row_sum);
     }
     chunk
 }
@@ -250,10 +287,21 @@ mod tests {
         let x: Vec<f64> = (0..n).map(|i| (i as f64).sin() * 10f64.powi(i as i32 % 30 - 15)).collect();
         let b: Vec<f64> = (0..n).map(|i| (i as f64).cos()).collect();
         let (mut hardware, mut software) = (vec![0.0; n], vec![0.0; n]);
-        let one = rows_in_double_double(a.view(), 0..n, &x, &b, &mut hardware);
-        let two = rows_compensated(a.view(), 0..n, &x, &b, &mut software);
+        let one = rows_in_double_double(a.view(), 0..n, &x, (&b, 1.0), &mut hardware);
+        let two = rows_compensated(a.view(), 0..n, &x, (&b, 1.0), &mut software);
         assert_eq!(hardware, software);
         assert_eq!((one.squares, one.roundings), (two.squares, two.roundings));
+    }
+
+    #[test]
+    fn squares_out_of_range_are_scaled() {
+        let a = Csr::from_triplets(2, 2, &[0, 1], &[0, 1], &[1e200, 1.0]).unwrap();
+        for precise in [false, true] {
+            let norms = residual(&Threads::new(1), &a, (&[-3.0, 1.0], &[0.0, 4e200]), precise, &mut [0.0; 2]);
+            assert!((norms.norm / 5e200 - 1.0).abs() < 1e-15, "{norms:?}");
+            let rounding = norms.certain.unwrap().rounding;
+            assert!(rounding > 0.0 && rounding < 1e-10 * norms.norm, "{norms:?}");
+        }
     }
 
     #[test]

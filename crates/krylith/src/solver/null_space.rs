@@ -202,7 +202,9 @@ impl<S: SolverSpace> NullSpaces<S> {
         if !self.right.is_empty() {
             let mut before = space.zeros(&space.layout(x))?;
             space.copy(x, &mut before)?;
-            certifier.measure(x)?;
+            if outcome != Outcome::Converged {
+                certifier.measure_precisely(x)?;
+            }
             let most = certifier.residual_at_most();
             project(space, &self.right, x)?;
             certifier.round_as_returned(x)?;
@@ -211,7 +213,11 @@ impl<S: SolverSpace> NullSpaces<S> {
                 Outcome::Converged => true,
                 // The norm of the residual hardly changes with an x that is close to the least squares.
                 Outcome::LeastSquares => !certifier.is_least_squares(x)?,
-                _ => certifier.residual_at_most() > most,
+                _ if meets => false,
+                _ => {
+                    certifier.measure_precisely(x)?;
+                    certifier.residual_at_most() > most
+                }
             };
             if !meets && is_worse || certifier.residual_norm().is_nan() {
                 space.copy(&before, x)?;
