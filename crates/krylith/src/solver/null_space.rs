@@ -45,6 +45,8 @@ impl NullSpace {
 
 /// A vector of which orthogonalization leaves less than this is in the span of those before.
 const DEPENDENT: f64 = 1e-10;
+/// A residual is larger than another if it is by more than this part: less is the rounding of their norms.
+const LARGER: f64 = 1e-13;
 
 /// Orthonormal bases.
 pub(super) struct NullSpaces<S: SolverSpace> {
@@ -216,7 +218,7 @@ impl<S: SolverSpace> NullSpaces<S> {
                 _ if meets => false,
                 _ => {
                     certifier.measure_precisely(x)?;
-                    certifier.residual_at_most() > most
+                    certifier.residual_at_most() > most * (1.0 + LARGER)
                 }
             };
             if !meets && is_worse || certifier.residual_norm().is_nan() {

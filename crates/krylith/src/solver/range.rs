@@ -27,6 +27,7 @@
 //!   that its entries may be multiples of are found (`snap`): such a y can be exact.
 
 use super::certify::Certifier;
+use super::iterate::multiply;
 use super::snap;
 use crate::engine::SolverSpace;
 use crate::error::BackendError;
@@ -93,6 +94,15 @@ pub(super) struct Witness<V> {
     gap: Option<f64>,
 }
 
+/// The power of two that brings a number near 1, so that products of others with what it belongs to stay in range; 1 where they do anyway, or nothing helps.
+fn to_one(largest: f64) -> f64 {
+    const FAR: i32 = 64;
+    let exponent = ((largest.to_bits() >> 52) & 0x7ff) as i32 - 1023;
+    let is_far = largest.is_normal() && exponent.abs() > FAR;
+    // The least exponents have no inverse.
+    if is_far { 2f64.powi(-exponent.clamp(-1022, 1022)) } else { 1.0 }
+}
+
 impl<S: SolverSpace, A: LinearOperator<S>> Certifier<'_, S, A> {
     /// What the witness so far, rows of zeros, the residual that was measured last or constants say about answers.
     pub(super) fn find_witness(&mut self) -> Result<Finding, BackendError> {
@@ -131,10 +141,12 @@ impl<S: SolverSpace, A: LinearOperator<S>> Certifier<'_, S, A> {
 
     /// The y of the witness.
     pub(super) fn copy_of_witness(&self) -> Result<Option<S::Vector>, BackendError> {
-        let Some(witness) = &self.witness else { return Ok(None) };
-        let mut y = self.space().zeros(&self.space().layout(&witness.y))?;
-        self.space().copy(&witness.y, &mut y)?;
-        Ok(Some(y))
+        self.witness.as_ref().map(|witness| self.copy_of(&witness.y)).transpose()
+    }
+
+    fn copy_of(&self, v: &S::Vector) -> Result<S::Vector, BackendError> {
+        let mut copy = self.space().zeros(&self.space().layout(v))?;
+        self.space().copy(v, &mut copy).map(|()| copy)
     }
 
     /// Forgets the witness; its y and low.
@@ -154,6 +166,15 @@ impl<S: SolverSpace, A: LinearOperator<S>> Certifier<'_, S, A> {
         low: Option<&S::Vector>,
     ) -> Result<Finding, BackendError> {
         let (space, tolerance) = (self.space(), self.largest_tolerance());
+        let factor = to_one(space.extremes(y)?.largest);
+        if factor != 1.0 {
+            let scaled = |v: &S::Vector| {
+                let mut scaled = self.copy_of(v)?;
+                multiply(space, &mut scaled, factor).map(|()| scaled)
+            };
+            let (y, low) = (scaled(y)?, low.map(scaled).transpose()?);
+            return self.consider(&y, low.as_ref());
+        }
         let Some(normal) = self.a().normal_residual(space, y, low)? else { return Ok(Finding::Nothing) };
         let (along, rounding) = self.along_rhs(y, low)?;
         let low_norm = low.map_or(Ok(0.0), |low| space.norm(low))?;
@@ -180,11 +201,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Certifier<'_, S, A> {
         };
         let known = self.witness.as_ref().map(|known| (known.finding, known.level));
         if known.is_none_or(|known| (finding, level) > known) {
-            let kept = |v: &S::Vector| {
-                let mut kept = space.zeros(&space.layout(v))?;
-                space.copy(v, &mut kept).map(|()| kept)
-            };
-            let (y, low) = (kept(y)?, low.map(kept).transpose()?);
+            let (y, low) = (self.copy_of(y)?, low.map(|low| self.copy_of(low)).transpose()?);
             let gap = is_least_squares.then_some(gap);
             let (product, least) = (normal.ratio, along / norm);
             self.witness = Some(Witness { y, low, finding, level, product, least, gap });

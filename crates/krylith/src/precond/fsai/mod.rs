@@ -4,7 +4,7 @@
 //! those of L⁻¹ restricted to small dense parts of A (`batch`), each independent of the others, and G A Gᵀ has a unit diagonal. Applying
 //! M⁻¹ is two products, so there is nothing to wait for, unlike in triangular solves.
 //!
-//! Phases, each with plain arrays in and out ([`phases`]) and in a span of its own: large entries and their powers (`pattern`) or a pattern that grows (`adaptive`), gather and solve
+//! Phases, each in a span of its own: large entries and their powers (`pattern`) or a pattern that grows (`adaptive`), gather and solve
 //! (`rows`), filter and scale (`filter`), transpose.
 //!
 //! Deviations from the paper's Algorithm 3.1, whose text and equations say otherwise in each: k steps of (3.9) and not k − 1; magnitudes in drop tests; the
