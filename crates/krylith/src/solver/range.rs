@@ -481,6 +481,16 @@ mod tests {
     /// [ 1 3 ]
     /// [ 2 0 ]
     #[test]
+    fn vectors_far_from_one_are_scaled() {
+        for (largest, scaled) in [(2f64.powi(-531), 1.0), (1.5 * 2f64.powi(900), 1.5), (f64::MAX, 4.0)] {
+            assert!(to_one(largest) * largest <= scaled && to_one(largest) * largest > scaled / 2.0);
+        }
+        for near in [0.0, 1.0, 1e-19, 1e19, f64::INFINITY, 1e-310] {
+            assert_eq!(to_one(near), 1.0);
+        }
+    }
+
+    #[test]
     fn none_where_there_is_none() {
         let a = Csr::from_entries(2, 2, [(0, 0, 1.0), (0, 1, 3.0), (1, 0, 2.0)]).unwrap();
         let symbolic = Direct { kind: DirectKind::Lu, max_bytes: None }.symbolic(&a).unwrap();
