@@ -201,7 +201,7 @@ fn fraction(record: &Record, matrix: &Matrix, entry: &Entry, kernel: &str) -> Op
     Some(rate(matrix, entry, kernel)? / record.triad(&matrix.name, entry.threads)?)
 }
 
-/// The title and why there is nothing, in a row of so many cells.
+/// A row with the title and the reason of a failure; the other cells are empty.
 fn failed(title: String, reason: &str, cells: usize) -> Vec<String> {
     let mut row = vec![String::new(); cells];
     (row[0], row[1]) = (title, reason.to_owned());

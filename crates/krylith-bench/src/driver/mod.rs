@@ -42,7 +42,7 @@ pub fn limited(seconds: u64) -> Command {
     command
 }
 
-/// Runs a command to its end: its line, or the reason why there is none.
+/// Runs a command to its end and reads the line it prints. The inner error says why there is no line.
 pub fn outcome(command: &mut Command, limit: u64) -> Result<Result<Line, String>, Failure> {
     let output = command.output().map_err(|e| format!("`timeout` cannot be run: {e}"))?;
     let stderr = String::from_utf8_lossy(&output.stderr);

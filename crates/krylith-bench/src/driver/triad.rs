@@ -25,7 +25,7 @@ pub struct TriadOptions {
 /// Seconds that the triad may take.
 const LIMIT: u64 = 60;
 
-/// Gigabytes per second on arrays of so many bytes in all, in a process of its own.
+/// Gigabytes per second of the triad, in a process of its own. `bytes` is what its three arrays take together.
 pub fn rate(bytes: u64, threads: usize) -> Result<f64, Failure> {
     let mut command = limited(LIMIT);
     command.arg(std::env::current_exe()?).arg("compare-triad").arg(bytes.to_string());

@@ -5,7 +5,7 @@ use crate::Failure;
 use krylith_plot::{Picture, save};
 use std::path::Path;
 
-/// Writes a picture of so many pixels; its name ends in `.svg` or `.png`.
+/// Writes a picture, `size` being its width and height in pixels. The name of the file ends in `.svg` or `.png`.
 pub fn write(
     folder: &Path,
     file: &str,

@@ -14,7 +14,7 @@ pub(crate) const TINY: f64 = 1e-8;
 const ROWS_PER_PART: usize = 1 << 12;
 /// A sum of a row of at most this multiple of its diagonal entry is small.
 const SMALL_SUM: f64 = 1e-3;
-/// Rows are few where they are at most one in so many.
+/// Rows are few where they are at most one in 16.
 const FEW: usize = 16;
 /// Shares of sums up to this one do not shorten the way across any mesh that large matrices have.
 const SMALL_SHARE: f64 = 1e-2;

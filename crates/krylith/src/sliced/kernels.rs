@@ -82,7 +82,7 @@ dispatch! {
 /// How many strips ahead values are asked for: processors follow few streams by themselves, and not across pages.
 const AHEAD: isize = 32;
 
-/// The values of a strip; those so many strips further on are on their way.
+/// Loads the values of a strip, and asks for those of the strip `AHEAD` further on.
 ///
 /// # Safety
 /// The strip has eight values.
