@@ -25,6 +25,8 @@ pub enum Check {
     ConvergedNotFinite,
     /// The reported residual is not that of x.
     ReportedResidual,
+    /// The residual of x is larger than its certified bound, or x is no answer and the bound is above the residual of 0.
+    ResidualBound,
     /// The residual of x is larger than that of the initial guess.
     WorseThanGuess,
     /// Input with NaN, infinity or a wrong length did not give an error.
@@ -43,7 +45,7 @@ pub enum Check {
 
 impl Check {
     /// Every check, in the order of the report.
-    pub const ALL: [Check; 14] = [
+    pub const ALL: [Check; 15] = [
         Check::FalseConverged,
         Check::FalseLeastSquares,
         Check::FalseSingular,
@@ -51,6 +53,7 @@ impl Check {
         Check::MissedAnswer,
         Check::ConvergedNotFinite,
         Check::ReportedResidual,
+        Check::ResidualBound,
         Check::WorseThanGuess,
         Check::InvalidAccepted,
         Check::SilentChange,
@@ -69,6 +72,7 @@ impl Check {
             Check::MissedAnswer => "missed_answer",
             Check::ConvergedNotFinite => "converged_not_finite",
             Check::ReportedResidual => "reported_residual",
+            Check::ResidualBound => "residual_bound",
             Check::WorseThanGuess => "worse_than_guess",
             Check::InvalidAccepted => "invalid_accepted",
             Check::SilentChange => "silent_change",
@@ -321,6 +325,10 @@ fn check_answer(findings: &mut Findings, system: &System, report: &Report, given
         );
         findings.check(Check::ReportedResidual, (!right).then_some(words));
     }
+    if let Some(bound) = report.certificate.residual_bound {
+        let words = format!("{}: bound {bound:e}, ‖b − A x‖ = {}", report.outcome.name(), truth.residual);
+        findings.check(Check::ResidualBound, (!is_bound(&truth, bound, converged)).then_some(words));
+    }
     // Of a converged solve only the tolerance is promised: the guess may have met it too.
     if converged && truth.meets(system.options.rtol, system.options.atol) {
         return;
@@ -337,6 +345,18 @@ fn check_answer(findings: &mut Findings, system: &System, report: &Report, given
         )
     };
     findings.check(Check::WorseThanGuess, (worse && beyond).then(words));
+}
+
+/// Whether the residual of x is at most `bound` ‖b‖ as reported, up to the rounding of ‖b‖, and the bound no larger than that of 0 if x is no answer.
+/// A residual that was computed in `f64` has a bound that is larger by a tenth at most.
+fn is_bound(truth: &Truth, bound: f64, converged: bool) -> bool {
+    let divisor = if truth.rhs.is_zero() { Wide::from_f64(1.0) } else { truth.rhs };
+    let no_worse_than_zero = converged || truth.rhs.is_zero() || bound <= 1.2;
+    let rounding = Wide::from_f64(1.0 + (truth.rows as f64 + 32.0) * f64::EPSILON);
+    let smallest = Wide::power_of_two(-1073);
+    let underflow = smallest.mul(Wide::from_f64(bound)).add(smallest.mul(divisor));
+    let is_above = || truth.residual <= Wide::from_f64(bound).mul(divisor).mul(rounding).add(underflow);
+    no_worse_than_zero && (bound == f64::INFINITY || is_above())
 }
 
 /// Whether the reported residual is that of x, as far as `f64` can compute it; none where it overflows on the way.
@@ -481,9 +501,11 @@ mod tests {
 
     #[test]
     fn wrong_answers_are_found() {
-        assert_eq!(found(|_, x| x[0] += 1e-6), [Check::FalseConverged, Check::ReportedResidual]);
+        let wrong = [Check::FalseConverged, Check::ReportedResidual, Check::ResidualBound];
+        assert_eq!(found(|_, x| x[0] += 1e-6), wrong);
         assert_eq!(found(|_, x| x[0] = f64::NAN), [Check::ConvergedNotFinite, Check::WorseThanGuess]);
-        let worse = [Check::FalseConverged, Check::ReportedResidual, Check::WorseThanGuess];
+        let worse =
+            [Check::FalseConverged, Check::ReportedResidual, Check::ResidualBound, Check::WorseThanGuess];
         assert_eq!(found(|_, x| x[0] = -7.0), worse);
     }
 
@@ -494,6 +516,7 @@ mod tests {
             found(|r, _| r.relative_residual = f64::NAN),
             [Check::ConvergedNotFinite, Check::ReportedResidual]
         );
+        assert_eq!(found(|r, _| r.certificate.residual_bound = Some(1e-30)), [Check::ResidualBound]);
         assert_eq!(found(|r, _| r.preconditioner = "none".into()), [Check::SilentChange]);
         assert_eq!(found(|r, _| r.solver = "minres".into()), [Check::SilentChange]);
         assert_eq!(found(|r, _| r.iterations = 11), [Check::Nonsense]);

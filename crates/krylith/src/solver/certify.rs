@@ -197,16 +197,21 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
     ) -> Result<bool, BackendError> {
         self.iterate_for(given, None)?;
         self.tolerance = Residual { rtol: options.rtol, atol: options.atol * self.scale };
-        let meets = self.measure(x)?;
-        if !meets {
-            self.measure_precisely(x)?;
+        match self.measure(x)? {
+            true => Ok(true),
+            false => self.measure_precisely(x),
         }
+    }
+
+    /// Recomputes the residual of `x` in double-double; whether it meets the tolerance.
+    pub(super) fn measure_precisely(&mut self, x: &S::Vector) -> Result<bool, BackendError> {
+        let meets = self.measure(x)?;
+        self.make_precise(x)?;
         Ok(meets)
     }
 
-    /// Recomputes the residual of `x` in double-double.
-    pub(super) fn measure_precisely(&mut self, x: &S::Vector) -> Result<(), BackendError> {
-        self.measure(x)?;
+    /// Recomputes the residual of `x`, which was measured last, in double-double if it was not.
+    pub(super) fn make_precise(&mut self, x: &S::Vector) -> Result<(), BackendError> {
         if self.norms.certain.is_some_and(|bounds| !bounds.precise) && !self.largest_x.is_nan() {
             self.compute(x, true)?;
         }
@@ -411,7 +416,7 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
             return Ok(outcome);
         }
         self.measure_precisely(x)?;
-        let small = self.relative_residual() <= LARGE_RESIDUAL;
+        let small = self.relative_residual_at_most() <= LARGE_RESIDUAL;
         // While iterations are left to be had, only an error that cannot be smaller is at the limit.
         let at_limit = match outcome {
             Outcome::MaxIterations => self.backward_error().is_some_and(|error| error <= f64::EPSILON),
@@ -459,6 +464,11 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         self.relative(self.norms.norm)
     }
 
+    /// With its rounding.
+    pub(super) fn relative_residual_at_most(&self) -> f64 {
+        self.relative(self.residual_at_most())
+    }
+
     /// How the residual was computed, what it may be at most, and why it is no smaller.
     fn certificate(&self, outcome: Outcome) -> Result<Certificate, BackendError> {
         let explained = [Outcome::LeastSquares, Outcome::Singular, Outcome::AttainableAccuracy];
@@ -493,7 +503,7 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
     /// Whether the x that was measured last is so large that rounding hides what is left of its residual, which is not small.
     pub(super) fn is_lost(&self) -> bool {
         let rounding = self.backward_error().is_some_and(|error| error <= 4.0 * f64::EPSILON);
-        rounding && self.relative_residual() > LARGE_RESIDUAL
+        rounding && self.relative_residual_at_most() > LARGE_RESIDUAL
     }
 
     /// What the report says of the x that was measured last, with this outcome.

@@ -73,8 +73,9 @@ pub(super) fn iterate<S: SolverSpace, A: LinearOperator<S>>(
     }
 }
 
-/// Leaves in `x` that one of the last iterate, the one kept, the start and 0 which has the least residual, measured last. Whether
-/// it meets the tolerance. The first two count only if they meet it, or are `trusted` and not lost: nothing is improved from an x that is.
+/// Leaves in `x` that one of the last iterate, the one kept, the start and 0 whose residual is certain to be the least, measured
+/// last: a large x may have a computed residual of 0 and any residual within its rounding. Whether it meets the tolerance. The first two
+/// count only if they meet it, or are `trusted` and not lost: nothing is improved from an x that is.
 pub(super) fn take_best<S: SolverSpace, A: LinearOperator<S>>(
     (engine, workspace): (&AnyEngine<S>, &AnyWorkspace<S, A>),
     x: &mut S::Vector,
@@ -83,22 +84,23 @@ pub(super) fn take_best<S: SolverSpace, A: LinearOperator<S>>(
 ) -> Result<bool, SolveError> {
     let space = certifier.space();
     let comparable = |norm: f64| if norm.is_nan() { f64::INFINITY } else { norm };
-    let mut measured = trusted && !certifier.is_lost();
-    let mut least = if measured { comparable(certifier.residual_norm()) } else { f64::INFINITY };
+    certifier.make_precise(x)?;
     let mut met = false;
+    let mut measured = trusted && !certifier.is_lost();
+    let mut least = if measured { comparable(certifier.residual_at_most()) } else { f64::INFINITY };
     let mut kept = space.zeros(&space.layout(x))?;
     let found = engine.restore_kept(workspace, space, &mut kept)?;
     certifier.round_as_returned(&mut kept)?;
     let candidates = found.then_some((&kept, false)).into_iter().chain(start.map(|start| (start, true)));
     for (candidate, is_start) in candidates {
-        let meets = certifier.measure(candidate)?;
+        let meets = certifier.measure_precisely(candidate)?;
         let counts = is_start || trusted && !certifier.is_lost();
         // What was found from zero is smaller, and rounding is no reason to go back.
-        let norm = comparable(certifier.residual_norm());
+        let norm = comparable(certifier.residual_at_most());
         let rounding = if is_start && from_zero { SAME_RESIDUAL * norm } else { 0.0 };
         measured = (counts || meets) && norm + rounding < least;
         if measured {
-            least = certifier.residual_norm();
+            least = norm;
             space.copy(candidate, x)?;
             met = meets;
         }
@@ -133,14 +135,14 @@ pub(super) fn polish<S: SolverSpace, A: LinearOperator<S>>(
         engine.run(workspace, run)?;
         space.axpby(1.0, x, 1.0, &mut d)?;
         certifier.round_as_returned(&mut d)?;
-        let before = certifier.residual_norm();
+        let before = certifier.residual_at_most();
         if certifier.measure(&d)? {
             space.copy(&d, x)?;
             return Ok(true);
         }
-        slow += usize::from(certifier.residual_norm() > before / 2.0);
+        slow += usize::from(certifier.residual_at_most() > before / 2.0);
         // A norm that is not a number is no improvement.
-        let improves = certifier.residual_norm() < before;
+        let improves = certifier.residual_at_most() < before;
         if !improves || slow > LAST_CORRECTIONS {
             certifier.measure(x)?;
             break;

@@ -172,6 +172,7 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
         let mut ended = match run {
             // A fallback is no reason to end a solve that has an answer, of whatever quality.
             Err(SolveError::Backend(BackendError::Unsupported { what })) if is_fallback => {
+                certifier.measure(x)?;
                 Ended { outcome: Outcome::Breakdown, what }
             }
             other => other?,
@@ -212,7 +213,7 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
         let Some(mut failure) = failure.filter(|_| !over) else {
             return end.conclude(&findings.borrow(), certifier, x);
         };
-        if certifier.relative_residual() <= NO_BETTER {
+        if certifier.relative_residual_at_most() <= NO_BETTER {
             return Ok(certifier.classify(&ended, x)?);
         }
         // What a complete factor or the least squares cannot improve, nothing can.
