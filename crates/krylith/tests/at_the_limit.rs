@@ -192,3 +192,19 @@ fn an_x_whose_residual_rounding_hides_is_not_returned() {
         assert!(bound <= 1.0 + 1e-12, "{bound:e} {:?} {}", solution.x, solution.report);
     }
 }
+
+/// The empty column takes any x: 5·10¹⁷⁸ there must not leave the range where b of 10⁻¹⁶² is scaled up.
+#[test]
+fn a_guess_that_scaling_would_take_out_of_range_is_compared_with() {
+    let a = Csr::from_entries(2, 2, [(0, 0, -4.0), (1, 0, 1.0)]).unwrap();
+    let b: [f64; 2] = [-9.21565183262033e-163, -1e-162];
+    let guess: [f64; 2] = [4.707312235689304e-165, -4.7295801467197986e178];
+    let of_guess = (b[0] + 4.0 * guess[0]).hypot(b[1] - guess[0]) / b[0].hypot(b[1]);
+    for name in ["none", "jacobi", "milu0-columns"] {
+        let solver = Solver::new().preconditioner(name.parse().unwrap()).rtol(1e-2).threads(1);
+        let mut x = guess;
+        let report = solver.prepare(&a).unwrap().solve(&a, &b, &mut x).unwrap();
+        let residual = (b[0] + 4.0 * x[0]).hypot(b[1] - x[0]) / b[0].hypot(b[1]);
+        assert!(residual <= of_guess * (1.0 + 1e-12), "{name}: {residual} {of_guess} {x:?} {report}");
+    }
+}

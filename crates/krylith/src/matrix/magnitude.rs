@@ -38,6 +38,16 @@ impl Extremes<f64> {
         power_of_two(-self.exponent_out_of_range())
     }
 
+    /// The same for numbers that a vector is multiplied with whose largest entry is `other`: one that keeps both in range, if there is one.
+    pub(crate) fn scale_beside(self, other: f64) -> f64 {
+        let scale = self.scale();
+        if (other * scale).is_finite() {
+            return scale;
+        }
+        let most = (LARGEST_SCALE - exponent_of(other)).max(-LARGEST_SCALE);
+        if exponent_of(self.largest) + most >= -RANGE { power_of_two(most) } else { scale }
+    }
+
     /// A power of two that rounds none of the numbers: the least stays above 2⁻¹⁰²².
     fn exact_scale(self) -> f64 {
         let exponent = self.exponent_out_of_range();
@@ -87,6 +97,12 @@ mod tests {
         assert_eq!(of(&[0.0; 5]).scale(), 1.0);
         assert_eq!((of(&[-3.0, 1e-3]).scale(), of(&[-3.0, 1e-3]).exact_scale()), (1.0, 1.0));
         assert_eq!(of(&[2.0, -1e200]).scale() * 1e200 * 2f64.powi(665), 1e200);
+        // Beside 10¹⁸⁰ there is room for 2⁴⁰⁰ or so, and none beside 10³⁰⁰.
+        let small = of(&[1e-162]);
+        assert_eq!(small.scale_beside(1.0), small.scale());
+        let scale = small.scale_beside(1e180);
+        assert!((1e180 * scale).is_finite() && 1e-162 * scale > 2f64.powi(-200), "{scale:e}");
+        assert_eq!(small.scale_beside(1e300), small.scale());
         // 10⁻³⁰⁰ would underflow with 10³⁰⁰ brought to 1.
         let wide = of(&[1e300, 1e-300]);
         assert_eq!(1e-300 * wide.exact_scale() / wide.exact_scale(), 1e-300);

@@ -114,18 +114,18 @@ pub(super) fn sizes_of<S: SolverSpace>(
 }
 
 impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
-    /// For the right-hand side in `v`.
+    /// For the right-hand side in `v` and a guess of which `guess` is the largest entry.
     pub(super) fn new(
         space: &'a S,
         a: &'a A,
-        v: &'a mut Vectors<S, A>,
+        (v, guess): (&'a mut Vectors<S, A>, f64),
         options: &Solver,
         own: Option<&'a mut dyn StoppingCriterion<f64>>,
     ) -> Result<Self, SolveError> {
         let layout = space.layout(&v.b);
         require_same("b and the range of A", &layout, &a.range())?;
         let sizes = sizes_of(space, "b", &v.b)?;
-        let scale = sizes.scale();
+        let scale = sizes.scale_beside(guess);
         if scale != 1.0 {
             space.scale(scale, &mut v.b)?;
         }

@@ -376,7 +376,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         self.require_finite(a)?;
         require_same("x and the domain of A", &space.layout(x), &a.domain())?;
         let guess = sizes_of(&*space, "the guess x", x)?;
-        let mut solved = stages::solve(self, a, workspace, x, guess.largest == 0.0, watch)?;
+        let mut solved = stages::solve(self, a, workspace, x, guess.largest, watch)?;
         let (found, seconds) =
             (solved.found.take(), Seconds { solve: started.elapsed().as_secs_f64(), ..self.seconds });
         Ok((self.report(&space, a, solved, seconds), found))

@@ -56,7 +56,7 @@ pub(super) fn solve<S: SolverSpace, A: LinearOperator<S>>(
     a: &A,
     workspace: &mut Workspace<S, A>,
     x: &mut S::Vector,
-    guess_is_zero: bool,
+    largest_of_guess: f64,
     (watch, known): (Watch<'_>, Option<Arc<Winner<S>>>),
 ) -> Result<Solved<S>, SolveError> {
     let Workspace { space, engine, vectors, guess, .. } = workspace;
@@ -65,12 +65,12 @@ pub(super) fn solve<S: SolverSpace, A: LinearOperator<S>>(
     let observer = watch.observer.unwrap_or(&mut nobody);
     let stop = watch.stop.map(|stop| stop as &mut dyn StoppingCriterion<f64>);
     let null_spaces = prepared.null_spaces_of(space, a)?;
-    let mut certifier = Certifier::new(space, a, vectors, &prepared.options, stop)?;
+    let mut certifier = Certifier::new(space, a, (vectors, largest_of_guess), &prepared.options, stop)?;
     let removed = match &null_spaces {
         Some(spaces) => spaces.remove_from_rhs(&mut certifier)?,
         None => None,
     };
-    if certifier.rhs_norm() == 0.0 || guess_is_zero {
+    if certifier.rhs_norm() == 0.0 || largest_of_guess == 0.0 {
         // With b = 0 nothing is to be found out: A 0 = 0, whatever the guess. A zero with a sign is as good as any.
         space.fill(0.0, x)?;
     }
