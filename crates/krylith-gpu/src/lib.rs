@@ -14,11 +14,11 @@ mod discover;
 mod driver;
 mod factor;
 mod info;
-mod layout;
 mod matrix;
 mod program;
 mod solver;
 mod space;
+mod store;
 mod sweeps;
 
 pub use bench::{DeviceFigures, SolveFigures, measure};

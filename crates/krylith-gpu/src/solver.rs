@@ -5,8 +5,8 @@
 
 use crate::device::{Buffer, Device};
 use crate::info::DeviceKind;
-use crate::layout::LAYOUTS;
 use crate::space::DeviceSpace;
+use crate::store::STORES;
 use krylith::engine::SolverSpace;
 use krylith::operator::{LinearOperator, NormalResidual, ResidualNorms};
 use krylith::plan::{DEVICE, SolvePlan};
@@ -186,7 +186,7 @@ impl DeviceSolver {
 
     /// The same with a preconditioner made from another matrix.
     pub fn plan_with(&self, a: &Csr<f64>, matrix: &Csr<f64>) -> Result<SolvePlan, SolveError> {
-        self.solver.plan_on(&self.space()?, LAYOUTS, a, matrix)
+        self.solver.plan_on(&self.space()?, STORES, a, matrix)
     }
 
     /// Analyzes and factors A, copies it to the device, and allocates what solving needs.
@@ -196,7 +196,7 @@ impl DeviceSolver {
 
     /// The same with a preconditioner made from another matrix.
     pub fn prepare_with(&self, a: &Csr<f64>, matrix: &Csr<f64>) -> Result<DevicePrepared, SolveError> {
-        let prepared = self.solver.prepare_on(self.space()?, LAYOUTS, a, matrix)?;
+        let prepared = self.solver.prepare_on(self.space()?, STORES, a, matrix)?;
         Ok(DevicePrepared { prepared })
     }
 

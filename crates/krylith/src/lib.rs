@@ -22,7 +22,7 @@
 //! * [`space`], [`operator`], [`krylov`]: Krylov methods, written once for every place where vectors may live;
 //! * [`stop`], [`observe`]: when an iteration ends, and who watches it;
 //! * [`plan`]: what will be done about a system, and why;
-//! * [`placement`], [`setup`], [`engine`]: in which order and storage a system is iterated, and what iterates;
+//! * [`store`], [`placement`], [`setup`], [`engine`]: how the matrices of a system are kept and in which order, and what iterates;
 //! * [`solver`], [`report`]: the short way, with certified answers.
 
 mod advice;
@@ -54,6 +54,7 @@ pub mod solver;
 pub mod space;
 pub mod sparsify;
 pub mod stop;
+pub mod store;
 pub mod structured;
 mod team;
 pub mod transform;

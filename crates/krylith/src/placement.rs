@@ -7,6 +7,10 @@
 //! On threads a placement is given by the place of each row ([`Order`]), and this file has the one loop in each direction.
 #![allow(unsafe_code)]
 
+mod kept;
+
+pub use kept::KeptMatrix;
+
 use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, SetupError};
 use crate::matrix::{Csr, Permutation};
@@ -46,6 +50,9 @@ pub trait Placement<S: Space> {
         false
     }
 }
+
+/// The order of the unknowns in a store, which several of its matrices and preconditioners share.
+pub type SharedPlacement<S> = Arc<dyn Placement<S> + Send + Sync>;
 
 /// A matrix in a placement.
 pub trait Storage<S: Space>: LinearOperator<S> + Send + Sync + Sized {

@@ -517,7 +517,9 @@ fn a_restart_is_limited_and_counted() {
         assert!(report.bytes < 10_000, "{}", report.bytes);
     }
     let a = "poisson3d:20".parse::<krylith::gallery::Problem>().unwrap().generate().unwrap();
-    let gmres = |restart| Solver::new().method(Method::Gmres(restart)).preconditioner(PrecondSpec::none());
+    // By rows, so that there is no copy of the matrix.
+    let solver = Solver::new().preconditioner(PrecondSpec::none()).layout(Layout::Rows);
+    let gmres = |restart| solver.clone().method(Method::Gmres(restart));
     let error = gmres(10_000_000).max_memory(100_000_000).prepare(&a).err().unwrap();
     assert!(
         matches!(error, SolveError::Setup(SetupError::MemoryLimit { predicted, limit: 100_000_000 })

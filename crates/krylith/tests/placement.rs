@@ -1,17 +1,16 @@
-//! A layout of one's own: rows in reverse order. It is one type with its builder and one line in a list of layouts; the solver,
-//! certification and report are the library's.
+//! A store of one's own: rows in reverse order. It is a matrix in that order, a factor of it, and one line in a list of stores; every other
+//! preconditioner, the solver, certification and report are the library's.
 
-use krylith::engine::{DynEngine, Matrices, PlacedEngine};
 use krylith::gallery::Problem;
 use krylith::observe::{Direction, Iteration, Observer};
-use krylith::operator::{DynPreconditioner, LinearOperator, Preconditioner, Recipe};
-use krylith::placement::{Order, Placed, Placement, Storage};
-use krylith::precond::IncompleteFactor;
-use krylith::setup::{
-    Attempt, Built, LayoutBuilder, Prospect, SetupContext, SetupRecorder, SetupSummary, Storing,
-};
+use krylith::operator::{LinearOperator, Preconditioner, Recipe};
+use krylith::placement::{KeptMatrix, Order, Placed, Placement, SharedPlacement, Storage};
+use krylith::plan::StorageKind;
+use krylith::precond::{Incomplete, IncompleteFactor};
+use krylith::setup::{Memory, SetupContext, SetupRecorder};
 use krylith::solver::{Layout, Method, PrecondSpec};
 use krylith::space::Threads;
+use krylith::store::{FindStore, Found, Made, Needs, OverStore, Request, Role, Store};
 use krylith::transform::Ordering;
 use krylith::{BackendError, Csr, SetupError, SolveError, Solver};
 use std::ops::{ControlFlow, Range};
@@ -142,58 +141,96 @@ impl Preconditioner<Space, Backwards> for Factor {
     }
 }
 
-/// The layout.
+/// Rows in reverse, for any system.
 struct InReverse;
 
-impl LayoutBuilder<Space> for InReverse {
+impl FindStore<Space> for InReverse {
     fn name(&self) -> &'static str {
         "reverse"
     }
 
-    fn predict(
-        &self,
-        _: &SetupContext<'_, Space>,
-        _: PrecondSpec,
-        _: &mut SetupRecorder,
-    ) -> Result<Prospect, SolveError> {
-        Ok(Prospect::Takes { layout: "rows in reverse".into(), bytes: None })
+    fn kind(&self) -> StorageKind {
+        StorageKind::Rows
     }
 
-    fn build(
+    fn find(
         &self,
         setup: &SetupContext<'_, Space>,
-        kind: PrecondSpec,
-        recorder: &mut SetupRecorder,
-    ) -> Result<Attempt<Space>, SolveError> {
-        let (Some(recipe), Some(_)) = (kind.incomplete(), setup.a) else {
-            return Ok(Attempt::Refused("only incomplete factors of matrices".into()));
+        request: &Request<'_>,
+        _: &mut SetupRecorder,
+    ) -> Result<Found<Space>, SolveError> {
+        let recipe = match request.needs {
+            Needs::Triangles(recipe) => Some(recipe),
+            Needs::Nothing | Needs::OrderOfA | Needs::Products(_) => None,
+            _ => return Ok(Found::Refused("no blocks".into())),
         };
-        let (space, source) = (setup.space, Backwards(reversed(setup.source)));
-        let mut m = Factor(recorder.analyzing(|| recipe.analyze(space, &source.0))?.allocate());
-        let shift = recorder.factor_with(space, (setup.options.recover, kind), &source, &mut m)?;
-        let bytes = m.0.bytes();
-        let summary = SetupSummary {
-            kind,
-            nnz: m.0.nnz(),
-            bytes,
-            shift,
-            schedule: None,
-            layout: "in reverse".into(),
-            ordering: String::new(),
-            predicted: bytes,
-            held: bytes,
-            storing: Storing::BY_ROWS,
-        };
-        let placement = Box::new(Placed(Arc::new(Reverse(source.0.nrows()))));
-        let other = setup.other_matrix().map(|a| Backwards(reversed(a)));
-        let matrices = Matrices::new(source, other);
-        let m = DynPreconditioner::new(m);
-        let engine = PlacedEngine::new(placement, matrices, m);
-        Ok(Attempt::Built(Built::Placed(DynEngine::new(engine)), summary))
+        Ok(match setup.a {
+            Some(_) => Found::Store(Box::new(ReverseStore { rows: setup.source.nrows(), recipe })),
+            None => Found::Refused("only matrices".into()),
+        })
     }
 }
 
-static LAYOUTS: &[&dyn LayoutBuilder<Space>] = &[&InReverse];
+struct ReverseStore {
+    rows: usize,
+    /// Of the factor that was needed.
+    recipe: Option<Incomplete>,
+}
+
+impl Store<Space> for ReverseStore {
+    fn kind(&self) -> StorageKind {
+        StorageKind::Rows
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::placed("in reverse".into(), self.rows, self.rows, 0, 0)
+    }
+
+    fn placement(&self) -> Option<SharedPlacement<Space>> {
+        Some(Arc::new(Placed(Arc::new(Reverse(self.rows)))))
+    }
+
+    fn keep(
+        &self,
+        _: &SetupContext<'_, Space>,
+        _: Role,
+        matrix: &Csr<f64>,
+        _: &mut SetupRecorder,
+    ) -> Result<KeptMatrix<Space>, SetupError> {
+        Ok(KeptMatrix::new(Backwards(reversed(matrix))))
+    }
+
+    fn has_sweeps(&self) -> bool {
+        self.recipe.is_some()
+    }
+
+    fn triangles(
+        &self,
+        setup: &SetupContext<'_, Space>,
+        request: &Request<'_>,
+        source: Option<&KeptMatrix<Space>>,
+        recorder: &mut SetupRecorder,
+    ) -> Result<Made<Space>, SolveError> {
+        let (recipe, source) = (self.recipe.unwrap(), source.and_then(KeptMatrix::get).unwrap());
+        let Backwards(reversed) = source;
+        let mut m = Factor(recorder.analyzing(|| recipe.analyze(setup.space, reversed))?.allocate());
+        let shift =
+            recorder.factor_with(setup.space, (setup.options.recover, request.kind), source, &mut m)?;
+        let (nnz, bytes) = (m.0.nnz(), m.0.bytes());
+        Ok(Made { shift, ..Made::new(OverStore::new::<Backwards>(m), nnz, bytes) })
+    }
+
+    fn adopt(
+        &self,
+        setup: &SetupContext<'_, Space>,
+        made: Made<Space>,
+        _: &mut SetupRecorder,
+    ) -> Result<Made<Space>, SolveError> {
+        Ok(made.placed(setup.space, &self.placement().unwrap())?)
+    }
+}
+
+static STORES: &[&dyn FindStore<Space>] = &[&InReverse];
 
 fn problem(name: &str) -> Csr<f64> {
     name.parse::<Problem>().unwrap().generate().unwrap()
@@ -210,7 +247,7 @@ fn rows_in_reverse() {
         let a = problem(name);
         let b = rhs(a.nrows());
         let solver = Solver::new().method(method);
-        let prepared = solver.prepare_on(Threads::new(2), LAYOUTS, &a, &a).unwrap();
+        let prepared = solver.prepare_on(Threads::new(2), STORES, &a, &a).unwrap();
         let mut x = vec![0.0; a.nrows()];
         let report = prepared.solve(&a, &b, &mut x).unwrap();
         report.require_converged().unwrap();
@@ -223,12 +260,30 @@ fn rows_in_reverse() {
     }
 }
 
+/// The store knows incomplete factors alone; the others come to it from rows.
+#[test]
+fn every_preconditioner_is_applied_there() {
+    let a = problem("jump3d:9");
+    let b = rhs(a.nrows());
+    let names = ["none", "jacobi", "ssor(1.2)", "ic1", "mic0", "ict(0.01)", "fsai", "cholesky", "ldlt"];
+    for name in names {
+        let solver = Solver::new().method(Method::Cg).preconditioner(name.parse().unwrap());
+        let prepared = solver.prepare_on(Threads::new(2), STORES, &a, &a).unwrap();
+        let mut x = vec![0.0; a.nrows()];
+        let report = prepared.solve(&a, &b, &mut x).unwrap();
+        report.require_converged().unwrap();
+        assert!(report.layout.starts_with("in reverse"), "{name}: {}", report.layout);
+        let usual = solver.layout(Layout::Rows).solve(&a, &b).unwrap().report;
+        assert!(report.iterations.abs_diff(usual.iterations) <= 1 + usual.iterations / 10, "{name}");
+    }
+}
+
 /// Values change, a factor is made from another matrix, and rows are reordered before they are reversed.
 #[test]
 fn everything_else_comes_with_it() {
     let mut a = problem("jump3d:9");
     let (b, mut x) = (rhs(a.nrows()), vec![0.0; a.nrows()]);
-    let mut prepared = Solver::new().prepare_on(Threads::new(2), LAYOUTS, &a, &a).unwrap();
+    let mut prepared = Solver::new().prepare_on(Threads::new(2), STORES, &a, &a).unwrap();
     a.values_mut().iter_mut().for_each(|v| *v *= 3.0);
     assert!(matches!(prepared.solve(&a, &b, &mut x), Err(SolveError::StaleFactor)));
     prepared.refactor(&a).unwrap();
@@ -238,7 +293,7 @@ fn everything_else_comes_with_it() {
     let k = bad.pattern().find(200, 200).unwrap();
     bad.values_mut()[k] = -1.0;
     let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::ic(0)).reorder(Ordering::Rcm);
-    let prepared = solver.prepare_on(Threads::new(1), LAYOUTS, &a, &a).unwrap();
+    let prepared = solver.prepare_on(Threads::new(1), STORES, &a, &a).unwrap();
     let report = prepared.solve(&a, &b, &mut x).unwrap();
     report.require_converged().unwrap();
     assert!(report.ordering.contains("rcm") && report.layout == "in reverse", "{report:?}");

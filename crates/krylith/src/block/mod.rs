@@ -37,16 +37,16 @@ mod any;
 pub(crate) mod dense;
 mod factor;
 mod kernels;
-mod layout;
 mod matrix;
 mod natural;
+mod store;
 
 pub use any::{BlockMatrix, BlockPreconditioner};
 pub use factor::{BlockFactor, BlockKind, BlockRecipe, BlockSymbolic};
-pub(crate) use layout::{InBlocks, matrix_bytes};
 pub use matrix::Bsr;
 pub use natural::{BlockSize, natural_block};
 pub(crate) use natural::{count_blocks, full_block};
+pub(crate) use store::InBlocks;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! What iterates: A, a preconditioner M and the workspace of a method, behind one interface.
 //!
-//! [`PlacedEngine`] has A and M in a placement of their own: b and the guess are brought there before the method runs, and x back
-//! after it. [`InOrder`] runs on the caller's operator and vectors. `Reordered` permutes and scales a system and hands it to
+//! [`PlacedEngine`] has A and M in a [store](crate::store), in its order: b and the guess are brought there before the method runs, and x
+//! back after it. [`InOrder`] runs on the caller's operator and vectors. `Reordered` permutes and scales a system and hands it to
 //! either. Which one it is depends on the pattern alone, never on the number of threads, so results do not either.
 //!
 //! An engine is shared by any number of solves at the same time. What a solve writes is in a workspace of its own

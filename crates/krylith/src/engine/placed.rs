@@ -7,46 +7,42 @@ use crate::krylov::{AnyMethod, EisenstatCg, Finish, KrylovMethod, System};
 use crate::matrix::Csr;
 use crate::observe::{Direction, Iteration, Observer};
 use crate::operator::{DynPreconditioner, Preconditioner};
-use crate::placement::{Placement, Side, Storage};
+use crate::placement::{KeptMatrix, Placement, SharedPlacement, Side, Storage};
 use crate::space::Space;
 use std::ops::ControlFlow;
 
-type Factor<S, K> = DynPreconditioner<S, K>;
-type Iterating<S, K> = Box<dyn KrylovMethod<S, K, Factor<S, K>> + Send>;
+type Factor<S> = DynPreconditioner<S, KeptMatrix<S>>;
+type Iterating<S> = Box<dyn KrylovMethod<S, KeptMatrix<S>, Factor<S>> + Send>;
 
 /// A and M in a placement.
 ///
 /// Conjugate gradients run without products with A where M has the triangles of A ([`EisenstatCg`]) and nobody wants to see
 /// directions.
-pub struct PlacedEngine<S: SolverSpace, K: Storage<S>> {
-    placement: Box<dyn Placement<S> + Send + Sync>,
-    matrices: Matrices<K>,
-    m: Factor<S, K>,
+pub struct PlacedEngine<S: SolverSpace> {
+    placement: SharedPlacement<S>,
+    matrices: Matrices<KeptMatrix<S>>,
+    m: Factor<S>,
 }
 
 /// What a solve in a placement writes.
-pub struct PlacedWorkspace<S: SolverSpace, K: Storage<S>> {
+pub struct PlacedWorkspace<S: SolverSpace> {
     method: Method,
-    iteration: Iterating<S, K>,
+    iteration: Iterating<S>,
     /// The iteration is that of Eisenstat's trick.
     without_product: bool,
     /// b and x in the placement, unless it is the order of A.
     vectors: Option<[S::Vector; 2]>,
     /// A, where it has other values than the matrix that is stored: M is that of an earlier one.
-    own_a: Option<K>,
+    own_a: Option<KeptMatrix<S>>,
 }
 
-impl<S: SolverSpace, K: Storage<S, Scratch: Send> + Send + 'static> PlacedEngine<S, K> {
+impl<S: SolverSpace> PlacedEngine<S> {
     /// M has been made from the source in `matrices`.
-    pub fn new(
-        placement: Box<dyn Placement<S> + Send + Sync>,
-        matrices: Matrices<K>,
-        m: Factor<S, K>,
-    ) -> Self {
+    pub fn new(placement: SharedPlacement<S>, matrices: Matrices<KeptMatrix<S>>, m: Factor<S>) -> Self {
         PlacedEngine { placement, matrices, m }
     }
 
-    fn can_leave_product(&self, own_a: Option<&K>, method: Method) -> bool {
+    fn can_leave_product(&self, own_a: Option<&KeptMatrix<S>>, method: Method) -> bool {
         let a = own_a.unwrap_or(&self.matrices.a);
         let shared = || self.m.split_sweeps().is_some_and(|sweeps| sweeps.has_triangles_of(a));
         method == Method::Cg && self.matrices.are_one() && shared()
@@ -57,7 +53,7 @@ impl<S: SolverSpace, K: Storage<S, Scratch: Send> + Send + 'static> PlacedEngine
         space: &S,
         without_product: bool,
         method: Method,
-    ) -> Result<Iterating<S, K>, BackendError> {
+    ) -> Result<Iterating<S>, BackendError> {
         let system = System { space, a: &self.matrices.a, m: &self.m };
         if without_product && let Some(cg) = EisenstatCg::new(system)? {
             return Ok(Box::new(cg));
@@ -66,10 +62,8 @@ impl<S: SolverSpace, K: Storage<S, Scratch: Send> + Send + 'static> PlacedEngine
     }
 }
 
-impl<S: SolverSpace, K: Storage<S, Scratch: Send> + Send + 'static> Engine<S, Csr<f64>>
-    for PlacedEngine<S, K>
-{
-    type Workspace = PlacedWorkspace<S, K>;
+impl<S: SolverSpace> Engine<S, Csr<f64>> for PlacedEngine<S> {
+    type Workspace = PlacedWorkspace<S>;
 
     fn refactor(&mut self, space: &S, source: &Csr<f64>, shift: f64) -> Result<(), SetupError> {
         let stored = self.matrices.source_mut();
@@ -80,12 +74,7 @@ impl<S: SolverSpace, K: Storage<S, Scratch: Send> + Send + 'static> Engine<S, Cs
         self.m.refactor_by_rows(space, stored, source)
     }
 
-    fn workspace(
-        &self,
-        space: &S,
-        _: &Csr<f64>,
-        method: Method,
-    ) -> Result<PlacedWorkspace<S, K>, SolveError> {
+    fn workspace(&self, space: &S, _: &Csr<f64>, method: Method) -> Result<PlacedWorkspace<S>, SolveError> {
         let without_product = self.can_leave_product(None, method);
         let iteration = self.iteration(space, without_product, method)?;
         let layout = self.placement.layout();
@@ -98,7 +87,7 @@ impl<S: SolverSpace, K: Storage<S, Scratch: Send> + Send + 'static> Engine<S, Cs
 
     fn begin(
         &self,
-        workspace: &mut PlacedWorkspace<S, K>,
+        workspace: &mut PlacedWorkspace<S>,
         space: &S,
         a: &Csr<f64>,
         (b, x): (&S::Vector, &S::Vector),
@@ -129,7 +118,7 @@ impl<S: SolverSpace, K: Storage<S, Scratch: Send> + Send + 'static> Engine<S, Cs
 
     fn run(
         &self,
-        workspace: &mut PlacedWorkspace<S, K>,
+        workspace: &mut PlacedWorkspace<S>,
         run: Run<'_, S, Csr<f64>>,
     ) -> Result<Finish<f64>, BackendError> {
         let Run { start, space, b, x, stop, observer, .. } = run;
@@ -156,7 +145,7 @@ impl<S: SolverSpace, K: Storage<S, Scratch: Send> + Send + 'static> Engine<S, Cs
 
     fn restore_kept(
         &self,
-        workspace: &PlacedWorkspace<S, K>,
+        workspace: &PlacedWorkspace<S>,
         space: &S,
         x: &mut S::Vector,
     ) -> Result<bool, BackendError> {
@@ -166,7 +155,7 @@ impl<S: SolverSpace, K: Storage<S, Scratch: Send> + Send + 'static> Engine<S, Cs
         }
     }
 
-    fn is_without_product(&self, workspace: &PlacedWorkspace<S, K>) -> bool {
+    fn is_without_product(&self, workspace: &PlacedWorkspace<S>) -> bool {
         workspace.without_product
     }
 }

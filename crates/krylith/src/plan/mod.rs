@@ -20,8 +20,8 @@ pub(crate) use facts::{TINY, has_constant_null_vectors};
 pub use fallback::{Failure, Fallback, Remedy};
 pub use mesh::{GridFacts, Mesh, wavefronts};
 pub use presets::{DEVICE, MANY_CORE};
-pub(crate) use proposal::Likely;
-pub use proposal::Proposal;
+pub(crate) use proposal::{Asked, Likely};
+pub use proposal::{Outlook, Proposal};
 
 use crate::choice::{Layout, MatchingMode, Method, Precision};
 use crate::precond::PrecondSpec;

@@ -47,6 +47,32 @@ const WORTH_PREDICTING: usize = 20_000;
 /// A preconditioner and the iterations that it is likely to take.
 pub(crate) type Likely = (PrecondSpec, f64);
 
+/// What is known of a system before anything is looked at.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct Outlook<'m> {
+    /// Facts about the mesh.
+    pub mesh: &'m Mesh,
+    /// The order that was asked for.
+    pub layout: Layout,
+    /// In which numbers the factor will be.
+    pub precision: Precision,
+    /// The level of fill of triangular factors; none for the products of an approximate inverse.
+    pub level: Option<usize>,
+}
+
+/// What proposals are made for, besides the facts.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub machine: &'a Machine,
+    pub method: Method,
+    pub precisions: &'a [Precision],
+    pub layout: Layout,
+    pub expected: Expected,
+    /// The storage of the store that is likely to take a system; none if no store is.
+    pub store: &'a dyn Fn(&Outlook<'_>) -> Option<StorageKind>,
+}
+
 impl Proposal {
     /// Nanoseconds of the plan's machine, predicted.
     pub fn cost(&self) -> f64 {
@@ -58,18 +84,12 @@ impl Proposal {
         expected.cost(0.0, self.set_up, self.iterations * self.iteration)
     }
 
-    /// All proposals for a matrix with these facts and a method, the cheapest first; none if nothing is known about its mesh.
-    pub(crate) fn all(
-        machine: &Machine,
-        facts: &Facts,
-        method: Method,
-        (precisions, layout): (&[Precision], Layout),
-        expected: Expected,
-    ) -> Vec<Self> {
+    /// All proposals for a matrix with these facts, the cheapest first; none if nothing is known about its mesh.
+    pub(crate) fn all(asked: &Asked<'_>, facts: &Facts) -> Vec<Self> {
         if facts.mesh.is_none() || facts.entries < WORTH_PREDICTING {
             return Vec::new();
         }
-        let symmetric = matches!(method, Method::Cg | Method::Minres);
+        let symmetric = matches!(asked.method, Method::Cg | Method::Minres);
         // An incomplete LU factor suits a method that does not need symmetry better than a Cholesky factor; an approximate inverse has one form for each.
         let suits = |info: &PrecondInfo| match symmetric {
             true => info.symmetric,
@@ -78,42 +98,22 @@ impl Proposal {
         let infos = preconditioners().iter().filter(|info| suits(info));
         let mut all: Vec<Proposal> = infos
             .flat_map(|info| (info.propose)(facts))
-            .flat_map(|likely| precisions.iter().map(move |&precision| (likely, precision)))
+            .flat_map(|likely| asked.precisions.iter().map(move |&precision| (likely, precision)))
             .filter(|&(_, precision)| precision == Precision::F64 || facts.fits_f32())
-            .filter_map(|(likely, precision)| {
-                Self::priced(machine, (facts, layout), method, likely, precision)
-            })
+            .filter_map(|(likely, precision)| Self::priced(asked, facts, likely, precision))
             .collect();
-        all.sort_by(|a, b| a.cost_for(expected).total_cmp(&b.cost_for(expected)));
+        all.sort_by(|a, b| a.cost_for(asked.expected).total_cmp(&b.cost_for(asked.expected)));
         all
     }
 
-    fn priced(
-        machine: &Machine,
-        (facts, layout): (&Facts, Layout),
-        method: Method,
-        (kind, iterations): Likely,
-        precision: Precision,
-    ) -> Option<Self> {
+    fn priced(asked: &Asked<'_>, facts: &Facts, likely: Likely, precision: Precision) -> Option<Self> {
+        let ((kind, iterations), &Asked { machine, method, layout, .. }) = (likely, asked);
         if let Construction::Inverse(recipe) = kind.construct() {
-            return Self::of_inverse(
-                machine,
-                (facts, layout),
-                method,
-                (kind, iterations),
-                (precision, recipe),
-            );
+            return Self::of_inverse(asked, facts, likely, (precision, recipe));
         }
         let (mesh, level) = (facts.mesh.as_ref()?, kind.level());
-        let on_grid = mesh.grid.as_ref().filter(|grid| grid.unknowns == 1 && level < grid.offsets.len());
-        let on_grid = on_grid.filter(|_| layout == Layout::Auto);
-        let in_blocks = mesh.unknowns() > 1 && level == 0 && precision == Precision::F64;
-        let storage = match (on_grid, layout) {
-            (Some(_), _) => StorageKind::Grid,
-            (None, Layout::Rows) => StorageKind::Rows,
-            _ if in_blocks => StorageKind::Blocks,
-            _ => StorageKind::Slices,
-        };
+        let storage = (asked.store)(&Outlook { mesh, layout, precision, level: Some(level) })?;
+        let on_grid = mesh.grid.as_ref().filter(|_| storage == StorageKind::Grid);
         let symmetric = kind.info().symmetric;
         let (rows, entries) = (facts.rows as f64, facts.entries as f64);
         let filled = rows + (entries - rows).max(0.0) * mesh.growth(level);
@@ -149,21 +149,17 @@ impl Proposal {
 
     /// An approximate inverse: products with A, G and its transpose, or G_L and G_U.
     fn of_inverse(
-        machine: &Machine,
-        (facts, layout): (&Facts, Layout),
-        method: Method,
+        asked: &Asked<'_>,
+        facts: &Facts,
         (kind, iterations): Likely,
         (precision, recipe): (Precision, Fsai),
     ) -> Option<Self> {
+        let &Asked { machine, method, layout, .. } = asked;
         let mesh = facts.mesh.as_ref()?;
         if matches!(method, Method::Cg | Method::Minres) && !facts.suits_cholesky() {
             return None;
         }
-        // On a grid neighbouring rows of A have the same offsets, and mostly so have those of G. Elsewhere slices are often refused, and rows are in f64.
-        let storage = match layout {
-            Layout::Auto | Layout::Slices if mesh.grid.is_some() || mesh.repeats => StorageKind::Slices,
-            _ => StorageKind::Rows,
-        };
+        let storage = (asked.store)(&Outlook { mesh, layout, precision, level: None })?;
         if storage == StorageKind::Rows && precision != Precision::F64 {
             return None;
         }
@@ -290,12 +286,19 @@ mod tests {
     use super::*;
     use crate::gallery::Problem;
     use crate::plan::{DEVICE, REFERENCE};
+    use crate::solver::STORES;
+    use crate::store::likely_kind;
+
+    fn asked<'a>(machine: &'a Machine, method: Method, precisions: &'a [Precision]) -> Asked<'a> {
+        let store = &|outlook: &Outlook<'_>| likely_kind(STORES, outlook);
+        Asked { machine, method, precisions, layout: Layout::Auto, expected: Expected::default(), store }
+    }
 
     fn best(name: &str, method: Method) -> String {
         let a = name.parse::<Problem>().unwrap().generate().unwrap();
         let facts = Facts { mesh: Some(Mesh::find(&a, true).0), ..Facts::of_matrix(&a) };
-        let precisions = [Precision::F64, Precision::Mixed];
-        let all = Proposal::all(&REFERENCE, &facts, method, (&precisions, Layout::Auto), Expected::default());
+        let asked = asked(&REFERENCE, method, &[Precision::F64, Precision::Mixed]);
+        let all = Proposal::all(&asked, &facts);
         assert!(all.is_sorted_by(|a, b| a.cost() <= b.cost()));
         format!("{} {:?}", all[0].preconditioner, all[0].precision)
     }
@@ -322,21 +325,9 @@ mod tests {
             let (mut mesh, grid) = Mesh::find(&a, true);
             mesh.count_wavefronts(&a, grid.as_ref().ok());
             let facts = Facts { mesh: Some(mesh), ..Facts::of_matrix(&a) };
-            let all = Proposal::all(
-                &DEVICE,
-                &facts,
-                method,
-                (&[Precision::F64], Layout::Auto),
-                Expected::default(),
-            );
+            let all = Proposal::all(&asked(&DEVICE, method, &[Precision::F64]), &facts);
             assert!(all[0].preconditioner.to_string().contains("fsai"), "{name}: {}", all[0]);
-            let all = Proposal::all(
-                &REFERENCE,
-                &facts,
-                method,
-                (&[Precision::F64], Layout::Auto),
-                Expected::default(),
-            );
+            let all = Proposal::all(&asked(&REFERENCE, method, &[Precision::F64]), &facts);
             assert!(!all[0].preconditioner.to_string().contains("fsai"), "{name}: {}", all[0]);
         }
     }

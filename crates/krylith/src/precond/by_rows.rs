@@ -1,133 +1,159 @@
-//! Systems by rows as they are given: every preconditioner that is not in blocks, for any A.
+//! The store of systems by rows as they are given, and the preconditioners that threads make from rows.
 
 use super::direct::{DirectKind, SmallPivots};
-use super::fsai::Fsai;
 use super::registry::{AnyRecipe, Construction};
 use super::{Form, Incomplete, IncompleteFactor, IncompleteSymbolic, Kind, require_symmetric};
 use crate::choice::{Method, Precision};
-use crate::error::{BackendError, SolveError};
-use crate::matrix::{Csr, Pattern};
+use crate::error::{BackendError, SetupError, SolveError};
+use crate::matrix::Csr;
 use crate::operator::{DynPreconditioner, Preconditioner};
+use crate::placement::{KeptMatrix, SharedPlacement};
+use crate::plan::{Outlook, StorageKind};
 use crate::precond::PrecondSpec;
 use crate::scalar::Real;
-use crate::setup::{
-    Attempt, Built, HostBuilt, LARGEST_F32, LayoutBuilder, Memory, OneFactor, Prospect, SetupContext,
-    SetupRecorder, SetupSummary, Storing,
-};
+use crate::setup::{LARGEST_F32, Memory, OneFactor, SetupContext, SetupRecorder};
 use crate::space::Threads;
+use crate::store::{FindStore, Found, Made, Needs, OverStore, Request, Role, Store, no_sweeps};
 
 type Context<'a> = SetupContext<'a, Threads<f64>>;
 
 /// Rows as given.
 pub(crate) struct ByRows;
 
-impl LayoutBuilder<Threads<f64>> for ByRows {
-    fn build(
-        &self,
-        setup: &Context<'_>,
-        kind: PrecondSpec,
-        recorder: &mut SetupRecorder,
-    ) -> Result<Attempt<Threads<f64>>, SolveError> {
-        match kind.construct() {
-            Construction::Threshold(threshold) => {
-                let triangles = match setup.triangles.take() {
-                    Some(found) => found,
-                    None => threshold.triangles(setup, kind, None, recorder)?,
-                };
-                by_threshold(setup, kind, triangles, recorder)
-            }
-            Construction::Incomplete(recipe) => {
-                let recipe = setup.limited(recipe);
-                match setup.narrow {
-                    true => incomplete::<f32>(setup, &recipe, kind, recorder),
-                    false => incomplete::<f64>(setup, &recipe, kind, recorder),
-                }
-            }
-            Construction::Direct(which) => complete(setup, which, kind, recorder),
-            Construction::Recipe(recipe) => by_recipe(setup, &*recipe, kind, recorder),
-            Construction::Own => match setup.own {
-                Some(own) => by_recipe(setup, &*own.recipe, kind, recorder),
-                None => Ok(Attempt::Refused("the solver has no recipe of the caller's".into())),
-            },
-            Construction::Chosen
-            | Construction::Nothing
-            | Construction::Blocks(..)
-            | Construction::Inverse(_) => {
-                Ok(Attempt::Refused("this preconditioner has no form by rows".into()))
-            }
-        }
-    }
-
+impl FindStore<Threads<f64>> for ByRows {
     fn name(&self) -> &'static str {
         "rows"
+    }
+
+    fn kind(&self) -> StorageKind {
+        StorageKind::Rows
+    }
+
+    fn is_likely(&self, _: &Outlook<'_>) -> bool {
+        true
     }
 
     fn has_complete_factors(&self) -> bool {
         true
     }
 
-    fn predict(
+    fn find(
         &self,
         setup: &Context<'_>,
-        kind: PrecondSpec,
+        request: &Request<'_>,
         recorder: &mut SetupRecorder,
-    ) -> Result<Prospect, SolveError> {
-        Ok(match kind.construct() {
-            Construction::Incomplete(recipe) => {
-                let recipe = setup.limited(recipe);
+    ) -> Result<Found<Threads<f64>>, SolveError> {
+        let rows = setup.source.nrows();
+        let store = match request.needs {
+            Needs::Triangles(recipe) => {
                 let pattern = setup.filled_pattern(&recipe, recorder)?;
+                let reason = setup.refusals.borrow().last().cloned().unwrap_or_default();
                 let number = if setup.narrow { size_of::<f32>() } else { size_of::<f64>() };
-                memory(setup, &recipe, &pattern, number).prospect(setup.method)
+                let mut memory = Memory::by_rows(&pattern, &reason, number);
+                // Sums of columns take Aᵀ and its factor besides.
+                memory.factor +=
+                    if recipe.form.transposed() { memory.factor + setup.source.bytes() } else { 0 };
+                RowStore { recipe: Some(recipe), memory }
             }
-            Construction::Threshold(_) => Prospect::Takes {
-                layout: "rows as given: the pattern follows the values".into(),
-                bytes: None,
-            },
-            Construction::Direct(which) => {
-                let symbolic = recorder.analyzing(|| setup.findings.complete(which, setup.source, None))?;
-                let cost = symbolic.cost();
-                let layout = format!("rows as given: {:.1e} operations predicted", cost.flops);
-                Prospect::Takes { layout, bytes: Some(cost.bytes() + setup.vector_bytes()) }
+            Needs::Nothing | Needs::OrderOfA => {
+                RowStore { recipe: None, memory: Memory::in_order("rows as given".into(), rows, 0, 0) }
             }
-            Construction::Recipe(_) | Construction::Own => {
-                let entries = kind.predicted_entries(setup.source.pattern());
-                let bytes = entries.map(|entries| 8 * entries + setup.vector_bytes());
-                Prospect::Takes { layout: "rows as given".into(), bytes }
+            Needs::Blocks(..) | Needs::Products(_) => {
+                return Ok(Found::Refused("this preconditioner has no form by rows".into()));
             }
-            Construction::Chosen
-            | Construction::Nothing
-            | Construction::Blocks(..)
-            | Construction::Inverse(_) => Prospect::Refuses("this preconditioner has no form by rows".into()),
-        })
+        };
+        Ok(Found::Store(Box::new(store)))
     }
 }
 
-/// A preconditioner by rows, approximate inverses included, which on threads have layouts of their own.
-pub(crate) fn on_host(
+/// Rows as given, for an incomplete factor if there is a recipe of one.
+struct RowStore {
+    recipe: Option<Incomplete>,
+    memory: Memory,
+}
+
+impl Store<Threads<f64>> for RowStore {
+    fn kind(&self) -> StorageKind {
+        StorageKind::Rows
+    }
+
+    fn memory(&self) -> Memory {
+        self.memory.clone()
+    }
+
+    fn placement(&self) -> Option<SharedPlacement<Threads<f64>>> {
+        None
+    }
+
+    fn keep(
+        &self,
+        _: &Context<'_>,
+        _: Role,
+        matrix: &Csr<f64>,
+        _: &mut SetupRecorder,
+    ) -> Result<KeptMatrix<Threads<f64>>, SetupError> {
+        Ok(KeptMatrix::new(matrix.clone()))
+    }
+
+    fn has_sweeps(&self) -> bool {
+        self.recipe.is_some()
+    }
+
+    fn triangles(
+        &self,
+        setup: &Context<'_>,
+        request: &Request<'_>,
+        _: Option<&KeptMatrix<Threads<f64>>>,
+        recorder: &mut SetupRecorder,
+    ) -> Result<Made<Threads<f64>>, SolveError> {
+        let recipe = self.recipe.as_ref().ok_or_else(no_sweeps)?;
+        match setup.narrow {
+            true => incomplete::<f32>(setup, recipe, request.kind, recorder),
+            false => incomplete::<f64>(setup, recipe, request.kind, recorder),
+        }
+    }
+
+    fn adopt(
+        &self,
+        _: &Context<'_>,
+        made: Made<Threads<f64>>,
+        _: &mut SetupRecorder,
+    ) -> Result<Made<Threads<f64>>, SolveError> {
+        Ok(made)
+    }
+}
+
+/// A preconditioner in the order of A, from rows.
+pub(crate) fn make_by_rows(
     setup: &Context<'_>,
     kind: PrecondSpec,
     recorder: &mut SetupRecorder,
-) -> Result<HostBuilt, SolveError> {
-    let attempt = match kind.construct() {
-        Construction::Inverse(recipe) => {
-            let recipe = Fsai { max_bytes: Some(setup.limit()), ..recipe };
-            by_recipe(setup, &recipe, kind, recorder)?
+) -> Result<Made<Threads<f64>>, SolveError> {
+    match kind.construct() {
+        Construction::Threshold(threshold) => {
+            let triangles = match setup.triangles.take() {
+                Some(found) => found,
+                None => threshold.triangles(setup, kind, None, recorder)?,
+            };
+            by_threshold(setup, kind, triangles, recorder)
         }
-        _ => ByRows.build(setup, kind, recorder)?,
-    };
-    match attempt {
-        Attempt::Built(Built::InOrder(m), summary) => Ok((m, summary)),
-        _ => Err(BackendError::Unsupported { what: "this preconditioner" }.into()),
+        Construction::Incomplete(recipe) => incomplete::<f64>(setup, &setup.limited(recipe), kind, recorder),
+        Construction::Direct(which) => complete(setup, which, kind, recorder),
+        Construction::Recipe(recipe) => by_recipe(setup, &*recipe, kind, recorder),
+        Construction::Own => match setup.own {
+            Some(own) => by_recipe(setup, &*own.recipe, kind, recorder),
+            None => {
+                let what = "a recipe of the caller's that the solver was not given";
+                Err(BackendError::Unsupported { what }.into())
+            }
+        },
+        Construction::Chosen
+        | Construction::Nothing
+        | Construction::Blocks(..)
+        | Construction::Inverse(_) => {
+            Err(BackendError::Unsupported { what: "this preconditioner by rows" }.into())
+        }
     }
-}
-
-/// What an incomplete factor with numbers of this many bytes takes.
-fn memory(setup: &Context<'_>, recipe: &Incomplete, pattern: &Pattern, number: usize) -> Memory {
-    let reason = setup.refusals.borrow().last().cloned().unwrap_or_default();
-    let mut memory = Memory::by_rows(pattern, &reason, number);
-    // Sums of columns take Aᵀ and its factor besides.
-    memory.factor += if recipe.form.transposed() { memory.factor + setup.source.bytes() } else { 0 };
-    memory
 }
 
 /// A factor whose pattern followed the values.
@@ -136,7 +162,7 @@ fn by_threshold(
     kind: PrecondSpec,
     triangles: OneFactor,
     recorder: &mut SetupRecorder,
-) -> Result<Attempt<Threads<f64>>, SolveError> {
+) -> Result<Made<Threads<f64>>, SolveError> {
     let values = || triangles.0.lower.values().iter().chain(triangles.0.upper.values());
     let mixed = setup.options.precision != Precision::F64;
     match mixed && values().all(|v| v.abs() < LARGEST_F32) {
@@ -150,14 +176,14 @@ fn frozen<S: Real>(
     kind: PrecondSpec,
     (triangles, shift): OneFactor,
     recorder: &mut SetupRecorder,
-) -> Result<Attempt<Threads<f64>>, SolveError> {
+) -> Result<Made<Threads<f64>>, SolveError> {
     let (threads, schedule) = (setup.space.threads(), setup.options.schedule);
     let form = if kind.info().symmetric { Form::CHOLESKY } else { Form::LU };
     let pattern = setup.source.pattern();
     let mut f = recorder
         .analyzing(|| IncompleteFactor::<f64, S>::frozen(form, pattern, triangles, threads, schedule))?;
     f.set_shift(shift);
-    Ok(built(setup, kind, f, shift, "rows as given: the pattern follows the values".into(), None))
+    Ok(Made { words: ": the pattern follows the values".into(), ..swept(setup, f, shift) })
 }
 
 /// An incomplete factor with levels of fill, stored in `S`.
@@ -166,7 +192,7 @@ fn incomplete<S: Real>(
     recipe: &Incomplete,
     kind: PrecondSpec,
     recorder: &mut SetupRecorder,
-) -> Result<Attempt<Threads<f64>>, SolveError> {
+) -> Result<Made<Threads<f64>>, SolveError> {
     let SetupContext { space, source, options, .. } = *setup;
     let pattern = setup.filled_pattern(recipe, recorder)?;
     if recipe.form.kind == Kind::Cholesky && recipe.level == 0 {
@@ -177,8 +203,14 @@ fn incomplete<S: Real>(
         .analyzing(|| IncompleteSymbolic::on(recipe.form, source.pattern(), &pattern, threads, schedule))?;
     let mut f: IncompleteFactor<f64, S> = symbolic.allocate();
     let shift = recorder.factor_with(space, (options.recover, kind), source, &mut f)?;
-    let memory = memory(setup, recipe, &pattern, size_of::<S>());
-    Ok(built(setup, kind, f, shift, memory.layout, Some(memory.factor)))
+    Ok(Made { predicted: None, ..swept(setup, f, shift) })
+}
+
+/// By rows with this factor.
+fn swept<S: Real>(setup: &Context<'_>, f: IncompleteFactor<f64, S>, shift: f64) -> Made<Threads<f64>> {
+    let (nnz, bytes, schedule) = (f.nnz(), f.bytes(), Some(f.schedule(setup.space.threads())));
+    let m = OverStore::InOrder(DynPreconditioner::new(f));
+    Made { shift, schedule, predicted: Some(bytes), ..Made::new(m, nnz, bytes) }
 }
 
 /// A complete factor.
@@ -187,7 +219,7 @@ fn complete(
     which: DirectKind,
     kind: PrecondSpec,
     recorder: &mut SetupRecorder,
-) -> Result<Attempt<Threads<f64>>, SolveError> {
+) -> Result<Made<Threads<f64>>, SolveError> {
     let limit = setup.limit_of_complete();
     let symbolic = recorder.analyzing(|| setup.findings.complete(which, setup.source, Some(limit)))?;
     let mut f = symbolic.allocate()?;
@@ -195,37 +227,7 @@ fn complete(
         f.set_small_pivots(SmallPivots::FOR_LEAST_SQUARES);
     }
     recorder.factor_with(setup.space, (false, kind), setup.source, &mut f)?;
-    Ok(in_order(setup, kind, DynPreconditioner::new(f), symbolic.cost().bytes() as usize))
-}
-
-/// By rows with this factor; `predicted` bytes of it if they were known before.
-fn built<S: Real>(
-    setup: &Context<'_>,
-    kind: PrecondSpec,
-    f: IncompleteFactor<f64, S>,
-    shift: f64,
-    layout: String,
-    predicted: Option<usize>,
-) -> Attempt<Threads<f64>> {
-    let (nnz, bytes) = (f.nnz(), f.bytes());
-
-    let schedule = Some(f.schedule(setup.space.threads()));
-    let vectors = setup.vector_bytes() as usize;
-    let (predicted, held) = (predicted.unwrap_or(bytes) + vectors, bytes + vectors);
-    let ordering = String::new();
-    let summary = SetupSummary {
-        kind,
-        nnz,
-        bytes,
-        shift,
-        schedule,
-        layout,
-        ordering,
-        predicted,
-        held,
-        storing: Storing::BY_ROWS,
-    };
-    Attempt::Built(Built::InOrder(DynPreconditioner::new(f)), summary)
+    Ok(in_order(DynPreconditioner::new(f), symbolic.cost().bytes() as usize))
 }
 
 /// A preconditioner by any recipe.
@@ -234,7 +236,7 @@ fn by_recipe(
     recipe: &dyn AnyRecipe,
     kind: PrecondSpec,
     recorder: &mut SetupRecorder,
-) -> Result<Attempt<Threads<f64>>, SolveError> {
+) -> Result<Made<Threads<f64>>, SolveError> {
     let SetupContext { space, source, .. } = *setup;
     let mut made = None;
     recorder.factor(space, (false, kind), 0.0, |_| {
@@ -244,28 +246,11 @@ fn by_recipe(
     let m = made.expect("the attempt worked");
     let predicted =
         kind.predicted_entries(source.pattern()).map_or(m.bytes(), |entries| 8 * entries as usize);
-    Ok(in_order(setup, kind, m, predicted))
+    Ok(in_order(m, predicted))
 }
 
 /// By rows with this preconditioner, of so many bytes as predicted.
-fn in_order(
-    setup: &Context<'_>,
-    kind: PrecondSpec,
-    m: DynPreconditioner<Threads<f64>, Csr<f64>>,
-    predicted: usize,
-) -> Attempt<Threads<f64>> {
-    let (bytes, vectors) = (m.bytes(), setup.vector_bytes() as usize);
-    let summary = SetupSummary {
-        kind,
-        nnz: m.entries(),
-        bytes,
-        shift: 0.0,
-        schedule: None,
-        layout: "rows as given".into(),
-        ordering: String::new(),
-        predicted: predicted + vectors,
-        held: bytes + vectors,
-        storing: Storing::BY_ROWS,
-    };
-    Attempt::Built(Built::InOrder(m), summary)
+fn in_order(m: DynPreconditioner<Threads<f64>, Csr<f64>>, predicted: usize) -> Made<Threads<f64>> {
+    let (nnz, bytes) = (m.entries(), m.bytes());
+    Made { predicted: Some(predicted), ..Made::new(OverStore::InOrder(m), nnz, bytes) }
 }

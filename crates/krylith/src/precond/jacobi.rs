@@ -135,6 +135,27 @@ impl<T: Scalar> Preconditioner<Threads<T>, Csr<T>> for JacobiFactor<T> {
     }
 }
 
+/// y = D x.
+pub(crate) fn multiply_by_diagonal<T: Scalar>(
+    space: &Threads<T>,
+    d: &[T],
+    x: &[T],
+    y: &mut [T],
+) -> Result<(), BackendError> {
+    require_same("x and the diagonal", &x.len(), &d.len())?;
+    require_same("y and the diagonal", &y.len(), &d.len())?;
+    let y = DisjointSlice::new(y);
+    space.team().run(|member| {
+        let part = member.part(d.len(), CHUNK);
+        // SAFETY: the parts of the members do not overlap.
+        let y = unsafe { y.get(part.clone()) };
+        for ((y, x), d) in y.iter_mut().zip(&x[part.clone()]).zip(&d[part]) {
+            *y = *x * *d;
+        }
+    });
+    Ok(())
+}
+
 impl<T: Scalar> LinearOperator<Threads<T>> for JacobiFactor<T> {
     type Scratch = ();
 
@@ -151,19 +172,7 @@ impl<T: Scalar> LinearOperator<Threads<T>> for JacobiFactor<T> {
     }
 
     fn apply(&self, space: &Threads<T>, x: &Vec<T>, y: &mut Vec<T>, _: &mut ()) -> Result<(), BackendError> {
-        let n = self.inverse.len();
-        require_same("x and the diagonal", &x.len(), &n)?;
-        require_same("y and the diagonal", &y.len(), &n)?;
-        let y = DisjointSlice::new(y);
-        space.team().run(|member| {
-            let part = member.part(n, CHUNK);
-            // SAFETY: the parts of the members do not overlap.
-            let y = unsafe { y.get(part.clone()) };
-            for ((y, x), d) in y.iter_mut().zip(&x[part.clone()]).zip(&self.inverse[part]) {
-                *y = *x * *d;
-            }
-        });
-        Ok(())
+        multiply_by_diagonal(space, &self.inverse, x, y)
     }
 
     /// A diagonal of real numbers is its own transpose; one of complex numbers is applied to conjugates.

@@ -18,12 +18,13 @@ pub mod registry;
 mod single;
 pub mod threshold;
 
-pub(crate) use by_rows::{ByRows, on_host};
+pub(crate) use by_rows::{ByRows, make_by_rows};
 pub use driver::{Factor, FactorScratch};
 pub(crate) use fill::{bytes_by_rows, is_symmetric};
 pub use fill::{require_symmetric, strict};
 pub use form::{Form, Kind, PreservedSums, SMALLEST_PIVOT, Update, starting_pivots};
 pub use incomplete::{Incomplete, IncompleteFactor, IncompleteSymbolic};
+pub(crate) use jacobi::multiply_by_diagonal;
 pub use jacobi::{ColumnNorms, Jacobi, JacobiFactor, JacobiSymbolic};
 pub(crate) use pivot::FirstBadPivot;
 pub use registry::PrecondSpec;

@@ -9,10 +9,11 @@ use crate::engine::{DynEngine, Refined, rounded};
 use crate::error::{SetupError, SolveError};
 use crate::matrix::{Csr, Pattern};
 use crate::operator::{DynPreconditioner, Preconditioner, Recipe, Symbolic};
-use crate::setup::{
-    Attempt, Built, LayoutBuilder, Prospect, SetupContext, SetupRecorder, SetupSummary, Storing,
-};
+use crate::placement::SharedPlacement;
+use crate::plan::StorageKind;
+use crate::setup::{Memory, SetupContext, SetupRecorder, SetupSummary, Storing};
 use crate::space::Threads;
+use crate::store::{FindStore, Found, Request, Store};
 use std::sync::Arc;
 
 type Context<'a> = SetupContext<'a, Threads<f64>>;
@@ -22,84 +23,108 @@ pub(crate) struct InSingle;
 
 const LAYOUT: &str = "rows as given, all of the iteration in f32, refined in f64";
 
-impl LayoutBuilder<Threads<f64>> for InSingle {
+impl FindStore<Threads<f64>> for InSingle {
     fn name(&self) -> &'static str {
         "f32"
     }
 
-    fn predict(
-        &self,
-        setup: &Context<'_>,
-        kind: PrecondSpec,
-        recorder: &mut SetupRecorder,
-    ) -> Result<Prospect, SolveError> {
-        if setup.options.precision != Precision::F32 {
-            return Ok(Prospect::NotAskedFor);
-        }
-        if let Err(reason) = takes(setup, kind) {
-            return Ok(Prospect::Refuses(reason));
-        }
-        let pattern = match setup.recipe(kind) {
-            Some(recipe) => setup.filled_pattern(&recipe, recorder)?,
-            None => Arc::clone(setup.source.pattern()),
-        };
-        let bytes = around(setup) + predicted_factor(&pattern, setup.recipe(kind).is_some());
-        Ok(Prospect::Takes { layout: LAYOUT.into(), bytes: Some(bytes as u64) })
+    fn kind(&self) -> StorageKind {
+        StorageKind::Rows
     }
 
-    fn build(
+    fn find(
         &self,
         setup: &Context<'_>,
-        kind: PrecondSpec,
+        request: &Request<'_>,
         recorder: &mut SetupRecorder,
-    ) -> Result<Attempt<Threads<f64>>, SolveError> {
-        if let Err(reason) = takes(setup, kind) {
-            return Ok(Attempt::Refused(reason));
+    ) -> Result<Found<Threads<f64>>, SolveError> {
+        if setup.options.precision != Precision::F32 {
+            return Ok(Found::NotAskedFor);
         }
+        if let Err(reason) = takes(setup, request.kind) {
+            return Ok(Found::Refused(reason));
+        }
+        let recipe = setup.recipe(request.kind);
+        let pattern = match &recipe {
+            Some(recipe) => setup.filled_pattern(recipe, recorder)?,
+            None => Arc::clone(setup.source.pattern()),
+        };
+        let factor = predicted_factor(&pattern, recipe.is_some());
+        Ok(Found::Store(Box::new(Single { around: around(setup), factor })))
+    }
+}
+
+/// A system whose iteration is in `f32`.
+struct Single {
+    around: usize,
+    factor: usize,
+}
+
+impl Store<Threads<f64>> for Single {
+    fn kind(&self) -> StorageKind {
+        StorageKind::Rows
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::in_order(LAYOUT.into(), 0, 0, self.factor)
+    }
+
+    fn vector_bytes(&self, _: &Context<'_>) -> usize {
+        self.around
+    }
+
+    fn placement(&self) -> Option<SharedPlacement<Threads<f64>>> {
+        None
+    }
+
+    fn engine(
+        &self,
+        setup: &Context<'_>,
+        request: &Request<'_>,
+        recorder: &mut SetupRecorder,
+    ) -> Result<Option<(DynEngine<Threads<f64>>, SetupSummary)>, SolveError> {
         let SetupContext { space, source, .. } = *setup;
+        let kind = request.kind;
         let narrow = recorder.factoring(|| rounded(source));
         let inner = Threads::<f32>::new(space.threads());
-        let mut summary = SetupSummary {
-            kind,
-            nnz: 0,
-            bytes: 0,
-            shift: 0.0,
-            schedule: None,
-            layout: LAYOUT.into(),
-            ordering: String::new(),
-            predicted: around(setup),
-            held: around(setup),
-            storing: Storing::BY_ROWS,
-        };
-        let m = match setup.recipe(kind) {
+        let (mut shift, mut schedule) = (0.0, None);
+        let (m, nnz, bytes) = match setup.recipe(kind) {
             Some(recipe) => {
                 let pattern = setup.filled_pattern(&recipe, recorder)?;
                 if recipe.form.kind == Kind::Cholesky && recipe.level == 0 {
                     recorder.analyzing(|| require_symmetric(source.pattern()))?;
                 }
-                let (threads, schedule) = (space.threads(), recipe.schedule);
+                let (threads, planned) = (space.threads(), recipe.schedule);
                 let symbolic = recorder.analyzing(|| {
-                    IncompleteSymbolic::on(recipe.form, source.pattern(), &pattern, threads, schedule)
+                    IncompleteSymbolic::on(recipe.form, source.pattern(), &pattern, threads, planned)
                 })?;
                 let mut m: IncompleteFactor<f32> = symbolic.allocate();
-                summary.shift = factor(setup, kind, (&inner, &narrow), &mut m, recorder)?;
-                (summary.nnz, summary.bytes) = (m.nnz(), m.bytes());
-                summary.schedule = Some(m.schedule(threads));
-                summary.predicted += predicted_factor(&pattern, true);
-                DynPreconditioner::new(m)
+                shift = factor(setup, kind, (&inner, &narrow), &mut m, recorder)?;
+                schedule = Some(m.schedule(threads));
+                let (nnz, bytes) = (m.nnz(), m.bytes());
+                (DynPreconditioner::new(m), nnz, bytes)
             }
             None => {
                 let robust = kind == PrecondSpec::robust_jacobi();
                 let symbolic = recorder.analyzing(|| Jacobi { robust }.analyze(&inner, &narrow))?;
                 let m = recorder.factoring(|| symbolic.factor(&inner, &narrow))?;
-                (summary.nnz, summary.bytes) = (m.entries(), m.bytes());
-                summary.predicted += predicted_factor(source.pattern(), false);
-                DynPreconditioner::new(m)
+                let (nnz, bytes) = (m.entries(), m.bytes());
+                (DynPreconditioner::new(m), nnz, bytes)
             }
         };
-        summary.held += summary.bytes;
-        let engine = Refined::new(space, source, narrow, m);
-        Ok(Attempt::Built(Built::Placed(DynEngine::new(engine)), summary))
+        let summary = SetupSummary {
+            kind,
+            nnz,
+            bytes,
+            shift,
+            schedule,
+            layout: LAYOUT.into(),
+            ordering: String::new(),
+            predicted: self.around + self.factor,
+            held: self.around + bytes,
+            storing: Storing { narrow: setup.recipe(kind).is_some(), ..Storing::BY_ROWS },
+        };
+        Ok(Some((DynEngine::new(Refined::new(space, source, narrow, m)), summary)))
     }
 }
 

@@ -1,11 +1,10 @@
-//! What a layout needs to know, and how much memory it may take.
+//! What a store needs to know of a system, and how much memory it may take.
 
-use super::{Findings, SetupRecorder, SetupSummary, available_memory};
+use super::{Findings, SetupRecorder, available_memory};
 use crate::choice::{Layout, Method, Precision};
 use crate::engine::SolverSpace;
-use crate::error::{SetupError, SolveError, row_in_words};
+use crate::error::{SetupError, row_in_words};
 use crate::matrix::{Csr, Pattern};
-use crate::operator::DynPreconditioner;
 use crate::precond::PrecondSpec;
 use crate::precond::registry::OwnRecipe;
 use crate::precond::threshold::Triangles;
@@ -49,9 +48,6 @@ pub struct SetupOptions {
     pub max_memory: Option<u64>,
 }
 
-/// A preconditioner by rows on threads of the host.
-pub type HostBuilt = (DynPreconditioner<Threads<f64>, Csr<f64>>, SetupSummary);
-
 /// Triangles of a factor whose pattern followed the values, and the shift they needed.
 pub(crate) type OneFactor = (Triangles<f64>, f64);
 
@@ -83,7 +79,7 @@ pub struct SetupContext<'a, S: SolverSpace> {
     pub(crate) triangles: Cell<Option<OneFactor>>,
     /// Where the factor has its entries.
     filled: OnceCell<Arc<Pattern>>,
-    /// Why layouts were refused, in the order in which they were tried.
+    /// Why stores refused it, in the order in which they were asked.
     pub(crate) refusals: RefCell<Vec<String>>,
 }
 
@@ -114,21 +110,20 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
         }
     }
 
-    /// The preconditioner by rows, made by threads of the host in `f64`: for a place that takes over its parts or applies it there.
-    pub fn build_on_host(
-        &self,
-        kind: PrecondSpec,
-        recorder: &mut SetupRecorder,
-    ) -> Result<HostBuilt, SolveError> {
-        let options = SetupOptions { precision: Precision::F64, ..self.options };
+    /// The same system for threads of the host, which make what a store adopts, in the order of A.
+    pub(crate) fn on_host(&self, precision: Precision) -> SetupContext<'_, Threads<f64>> {
+        let options = SetupOptions { precision, ..self.options };
         let (host, rows) = (self.space.host(), self.source.nrows());
-        let mut setup =
-            SetupContext::new(options, host, rows, self.a, self.source, (self.method, self.scale));
-        setup.own = self.own;
-        setup.reserved = self.reserved;
-        setup.findings = self.findings.clone();
-        setup.triangles = Cell::new(self.triangles.take());
-        crate::precond::on_host(&setup, kind, recorder)
+        let setup = SetupContext::new(options, host, rows, self.a, self.source, (self.method, self.scale));
+        SetupContext {
+            own: self.own,
+            reserved: self.reserved,
+            narrow: self.narrow && precision != Precision::F64,
+            findings: self.findings.clone(),
+            triangles: Cell::new(self.triangles.take()),
+            filled: self.filled.clone(),
+            ..setup
+        }
     }
 
     /// A, where it is a matrix of another pattern than the one that the preconditioner is made from.
@@ -153,8 +148,8 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
         Incomplete { schedule: self.options.schedule, max_bytes: Some(self.limit()), ..recipe }
     }
 
-    /// The pattern of an incomplete factor, found once for all layouts. That the source of a Cholesky factor has a symmetric pattern
-    /// is checked here if there is fill, and by each layout if there is none.
+    /// The pattern of an incomplete factor, found once for all stores. That the source of a Cholesky factor has a symmetric pattern
+    /// is checked here if there is fill, and by each store if there is none.
     pub(crate) fn filled_pattern(
         &self,
         recipe: &Incomplete,

@@ -1,6 +1,5 @@
 //! How much memory a solve with an incomplete factor will take, predicted from the pattern before anything is allocated.
 
-use super::Prospect;
 use super::context::AROUND;
 use crate::choice::Method;
 use crate::matrix::Pattern;
@@ -50,8 +49,13 @@ impl Memory {
     }
 
     /// Of A in a placement with so many places, and of its factor.
-    pub(crate) fn placed(layout: String, rows: usize, places: usize, copy: usize, factor: usize) -> Self {
+    pub fn placed(layout: String, rows: usize, places: usize, copy: usize, factor: usize) -> Self {
         Memory { layout, copy, factor, rows, positions: Some(places) }
+    }
+
+    /// Of A in the order of its rows, and of its factor.
+    pub fn in_order(layout: String, rows: usize, copy: usize, factor: usize) -> Self {
+        Memory { layout, copy, factor, rows, positions: None }
     }
 
     /// Of A, and of its factor with numbers of this many bytes off the diagonal.
@@ -82,12 +86,6 @@ impl Memory {
             rows: n,
             positions: None,
         }
-    }
-
-    /// What a layout would do that takes this much.
-    pub(crate) fn prospect(self, method: Method) -> Prospect {
-        let bytes = (self.copy + self.factor) as u64 + self.vectors(method) as u64;
-        Prospect::Takes { layout: self.layout, bytes: Some(bytes) }
     }
 
     /// What the method stores, copies of b and x and the recomputed residual; b and x reordered if rows are.

@@ -47,18 +47,18 @@
 mod eliminate;
 mod factor;
 mod kernels;
-mod layout;
 mod matrix;
 mod order;
 mod shared;
+mod store;
 mod strips;
 
 pub use crate::simd::StorageScalar;
 pub use factor::{SlicedFactor, SlicedSymbolic};
-pub(crate) use layout::InSlices;
 pub use matrix::Sliced;
 pub(crate) use order::LevelOrder;
 pub(crate) use shared::SharedSlices;
+pub(crate) use store::InSlices;
 pub use strips::{NotSliced, SlicedPattern};
 
 /// Rows of a slice, lanes of a strip.

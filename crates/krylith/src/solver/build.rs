@@ -11,11 +11,9 @@ use crate::operator::LinearOperator;
 use crate::plan::{Failure, Remedy, SolvePlan};
 use crate::precond::PrecondSpec;
 use crate::report::Recovery;
-use crate::setup::{
-    Built, Findings, LayoutBuilder, SetupContext, SetupOptions, SetupRecorder, SetupSummary, agree,
-    in_layouts, no_preconditioner,
-};
+use crate::setup::{Built, Findings, SetupContext, SetupOptions, SetupRecorder, SetupSummary, agree};
 use crate::sparsify::{Paired, Sparsify};
+use crate::store::{FindStore, in_stores, no_preconditioner};
 use crate::transform::{Ordering, order};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -49,7 +47,7 @@ impl Solver {
 pub(super) struct System<'a, S: SolverSpace, A> {
     pub(super) solver: &'a Solver,
     pub(super) space: &'a S,
-    pub(super) layouts: &'a [&'a dyn LayoutBuilder<S>],
+    pub(super) stores: &'a [&'a dyn FindStore<S>],
     pub(super) a: &'a A,
     pub(super) source: &'a Csr<f64>,
     /// The power of two that brings the source into range.
@@ -138,16 +136,16 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         kind: PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<SetUp<S>, SolveError> {
-        let System { solver, space, layouts, a, method, plan, .. } = *self;
+        let System { solver, space, stores, a, method, plan, .. } = *self;
         let (options, own) = (solver.setup_options(plan, self.precision), a.matrix());
         let mut setup = SetupContext::new(options, space, a.domain(), own, source, (method, scale));
         setup.own = solver.own.as_ref();
         setup.findings = findings;
         setup.reserved = (self.reserved + kept) as u64;
         agree(space, setup.require_room(kind))?;
-        let (engine, mut summary) = match set_up_permuted(solver, &setup, layouts, kind, recorder)? {
+        let (engine, mut summary) = match set_up_permuted(solver, &setup, stores, kind, recorder)? {
             Some((engine, summary)) => (AnyEngine::Stored(engine), summary),
-            None => match in_layouts(setup, layouts, kind, recorder)? {
+            None => match in_stores(setup, stores, kind, recorder)? {
                 (Built::Placed(engine), summary) => (AnyEngine::Stored(engine), summary),
                 (Built::InOrder(m), summary) => (AnyEngine::InOrder(InOrder::new(m)), summary),
             },
@@ -226,12 +224,12 @@ pub(super) fn pairs_after<S: SolverSpace, T>(
 pub(super) fn set_up_permuted<S: SolverSpace>(
     solver: &Solver,
     setup: &SetupContext<'_, S>,
-    layouts: &[&dyn LayoutBuilder<S>],
+    stores: &[&dyn FindStore<S>],
     kind: PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<Option<(DynEngine<S>, SetupSummary)>, SolveError> {
     let Some(found) = Permutations::find(solver, setup, kind, recorder)? else { return Ok(None) };
-    let (engine, summary) = reordered(setup, layouts, found, kind, recorder)?;
+    let (engine, summary) = reordered(setup, stores, found, kind, recorder)?;
     Ok(Some((DynEngine::new(engine), summary)))
 }
 

@@ -68,4 +68,4 @@ pub use null_space::NullSpace;
 pub use options::Solver;
 pub use prepared::Prepared;
 pub use stages::Watch;
-pub use threads::{LAYOUTS, Solution, solve};
+pub use threads::{STORES, Solution, solve};

@@ -2,32 +2,35 @@
 
 use super::null_space::NullSpace;
 use super::options::Solver;
-use crate::block::full_block;
-use crate::choice::{Layout, Method, Precision};
+use crate::choice::{Method, Precision};
 use crate::engine::SolverSpace;
 use crate::error::SolveError;
 use crate::matrix::Csr;
+use crate::operator::LinearOperator;
 use crate::plan::{
-    Applied, Expected, Facts, Failure, Fallback, Mesh, Predicted, Proposal, Reason, ReasonCode, Remedy,
-    SolvePlan, StorageKind, Work,
+    Applied, Asked, Expected, Facts, Failure, Fallback, Mesh, Outlook, Predicted, Proposal, Reason,
+    ReasonCode, Remedy, SolvePlan, StorageKind, Work,
 };
 use crate::precond::PrecondSpec;
 use crate::precond::registry::{Construction, FillRule, Threshold};
-use crate::setup::{Findings, available_memory, vector_bytes};
+use crate::setup::{Findings, SetupContext, SetupRecorder, available_memory, vector_bytes};
 use crate::sparsify::{LEAST_GAIN, LEAST_GAIN_OF_DEFAULT, Setting, Sparsified, Sparsify};
+use crate::store::{FindStore, kind_of_store, likely_kind};
 use crate::transform::Ordering;
 use std::sync::Arc;
 
 impl Solver {
-    /// The rule of the module's head; with `complete` factors among what may be chosen. The preconditioner is made from `matrix`; A is given
-    /// where it is another matrix.
+    /// The rule of the module's head, with what the stores of the space may have. The preconditioner is made from `matrix`; A is given
+    /// where it is another matrix, and `is_operator` says that it is none.
     pub(super) fn plan_for<S: SolverSpace>(
         &self,
-        space: &S,
+        (space, stores): (&S, &[&dyn FindStore<S>]),
         (a, matrix): (Option<&Csr<f64>>, &Csr<f64>),
-        complete: bool,
+        is_operator: bool,
     ) -> Result<(SolvePlan, Findings), SolveError> {
         let mut findings = Findings::default();
+        let complete = !is_operator && stores.iter().any(|store| store.has_complete_factors());
+        let available = Available { complete, store: &|outlook: &Outlook<'_>| likely_kind(stores, outlook) };
         let asymmetry = || a.unwrap_or(matrix).asymmetry();
         let plan = match self.method != Method::Auto && !self.preconditioner.is_auto() {
             true => SolvePlan {
@@ -50,7 +53,7 @@ impl Solver {
                     Some(of_a) => (of_a, Some(facts)),
                     None => (facts, None),
                 };
-                self.choose(matrix, (facts, source), complete, &mut findings)
+                self.choose(matrix, (facts, source), &available, &mut findings)
             }
         };
         let plan = match &self.planned {
@@ -86,13 +89,13 @@ impl Solver {
         &self,
         matrix: &Csr<f64>,
         (facts, source): (Facts, Option<Facts>),
-        complete: bool,
+        available: &Available<'_>,
         findings: &mut Findings,
     ) -> SolvePlan {
-        let complete = complete && self.method == Method::Auto && self.preconditioner.is_auto();
+        let complete = available.complete && self.method == Method::Auto && self.preconditioner.is_auto();
         let collected =
             self.machine.facts * (facts.entries + source.as_ref().map_or(0, |source| source.entries)) as f64;
-        let incomplete = if complete && source.is_none() { self.incomplete(&facts) } else { None };
+        let incomplete = if complete && source.is_none() { self.incomplete(&facts, available) } else { None };
         if let Some(incomplete) = incomplete
             && let Some((reason, takes)) = self.prefers_direct(matrix, &facts, incomplete, findings)
         {
@@ -132,7 +135,7 @@ impl Solver {
         let reason = ReasonCode::of(&facts);
         let both = source.as_ref().map(|source| Reason::of_both(&facts, source));
         let warnings = self.warnings(facts.asymmetry);
-        let proposals = if open { self.proposals(of_factor, method) } else { Vec::new() };
+        let proposals = if open { self.proposals(of_factor, method, available) } else { Vec::new() };
         let preconditioner = proposals.first().map_or(preconditioner, |best| best.preconditioner);
         let factor = complete_factor(&facts);
         let mut plan = SolvePlan {
@@ -158,7 +161,7 @@ impl Solver {
     }
 
     /// The members of the registry for these facts, the cheapest first.
-    fn proposals(&self, facts: &Facts, method: Method) -> Vec<Proposal> {
+    fn proposals(&self, facts: &Facts, method: Method, available: &Available<'_>) -> Vec<Proposal> {
         let precisions: &[Precision] = match self.precision {
             Precision::Auto => &[Precision::F64, Precision::Mixed],
             _ => std::slice::from_ref(&self.precision),
@@ -166,12 +169,15 @@ impl Solver {
         let layout = if self.reorder == Ordering::Natural { self.layout } else { self.layout.without_grid() };
         match method {
             Method::Minres | Method::Lsmr => Vec::new(),
-            _ => Proposal::all(&self.machine, facts, method, (precisions, layout), self.expected),
+            _ => {
+                let (machine, expected, store) = (&*self.machine, self.expected, available.store);
+                Proposal::all(&Asked { machine, method, precisions, layout, expected, store }, facts)
+            }
         }
     }
 
     /// What an incomplete factor is predicted to cost in all, where it is to be weighed against a complete one.
-    fn incomplete(&self, facts: &Facts) -> Option<Incomplete> {
+    fn incomplete(&self, facts: &Facts, available: &Available<'_>) -> Option<Incomplete> {
         let singular = facts.structural_rank < facts.rows
             || facts.constant_null_vector
             || !matches!(self.null_space, NullSpace::Auto | NullSpace::Ignore);
@@ -180,7 +186,7 @@ impl Solver {
         }
         let (method, _) = first_complete(facts);
         let method = if method == Method::Cg { method } else { Method::BiCgStab };
-        let proposals = self.proposals(facts, method);
+        let proposals = self.proposals(facts, method, available);
         let proposed = proposals.first().map(|best| best.cost_for(self.expected));
         let Some((iterations, why)) = hard_iterations(facts) else {
             let why = format!("of incomplete factors {} is the best", proposals.first()?.preconditioner);
@@ -365,36 +371,50 @@ impl Solver {
         if may && preconditioner.construct().sweeps() { Sparsify::Auto } else { Sparsify::Off }
     }
 
-    /// The matrix that the preconditioner is made from, if it is not A; the plan keeps what was decided.
-    pub(super) fn sparsified<S: SolverSpace>(
+    /// The matrix that the preconditioner is made from, if it is not `matrix`; the plan keeps what was decided.
+    pub(super) fn sparsified<S: SolverSpace, A: LinearOperator<S>>(
         &self,
-        space: &S,
+        (space, stores): (&S, &[&dyn FindStore<S>]),
         plan: &mut SolvePlan,
-        (a, findings): (&Csr<f64>, &Findings),
+        (a, matrix): (&A, &Csr<f64>),
+        findings: &Findings,
     ) -> Option<Sparsified> {
         let (memory, vectors) =
-            (self.max_memory.or_else(available_memory), vector_bytes(plan.method, a.nrows()));
+            (self.max_memory.or_else(available_memory), vector_bytes(plan.method, matrix.nrows()));
         let memory = memory.unwrap_or(u64::MAX).saturating_sub(vectors);
-        // Only a decision that may be taken is worth a look at the pattern.
-        let looks = plan.sparsify == Sparsify::Auto && self.machine.waits();
         let natural = plan.ordering == Ordering::Natural;
-        let finds_grid = looks && natural && plan.layout == Layout::Auto;
+        let stored = || {
+            let options = self.setup_options(plan, plan.precision);
+            let mut setup =
+                SetupContext::new(options, space, a.domain(), a.matrix(), matrix, (plan.method, 1.0));
+            setup.findings = findings.clone();
+            kind_of_store(setup, stores, plan.preconditioner, &mut SetupRecorder::default()).ok().flatten()
+        };
+        // Only a decision that may be taken is worth a look at the pattern.
+        let looks = plan.sparsify == Sparsify::Auto && self.machine.waits() && natural;
         let setting = Setting {
             machine: &self.machine,
             space: space.host(),
             method: plan.method,
             kind: plan.preconditioner,
             reordered: !natural,
-            in_blocks: looks && plan.layout != Layout::Rows && full_block(a.pattern()).is_some(),
-            on_grid: finds_grid && findings.structure(a.pattern()).is_ok(),
+            stored: if looks { stored() } else { None },
             least_gain: if self.sparsify.is_some() { LEAST_GAIN } else { LEAST_GAIN_OF_DEFAULT },
             iterations: plan.proposals.first().map(|best| best.iterations),
             limit: memory.min(self.max_bytes.unwrap_or(u64::MAX)),
         };
-        let (found, sparsified) = plan.sparsify.decide(a, &setting)?;
+        let (found, sparsified) = plan.sparsify.decide(matrix, &setting)?;
         plan.sparsification = Some(found);
         sparsified
     }
+}
+
+/// What the stores of a space may have.
+struct Available<'a> {
+    /// Complete factors are among what may be chosen.
+    complete: bool,
+    /// The storage of the store that is likely to take a system.
+    store: &'a dyn Fn(&Outlook<'_>) -> Option<StorageKind>,
 }
 
 /// Nanoseconds as seconds.

@@ -19,9 +19,10 @@ use crate::operator::LinearOperator;
 use crate::plan::{SolvePlan, Work};
 use crate::precond::PrecondSpec;
 use crate::report::{Recovery, Report, Seconds};
-use crate::setup::{LayoutBuilder, SetupRecorder, SetupSummary, agree};
+use crate::setup::{SetupRecorder, SetupSummary, agree};
 use crate::space::require_same;
 use crate::sparsify::{Paired, Sparsified, Sparsify};
+use crate::store::FindStore;
 use crate::transform::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -44,7 +45,7 @@ use std::time::Instant;
 pub struct Prepared<A: LinearOperator<S>, S: SolverSpace = DefaultSpace> {
     pub(super) options: Solver,
     pub(super) space: Arc<S>,
-    pub(super) layouts: &'static [&'static dyn LayoutBuilder<S>],
+    pub(super) stores: &'static [&'static dyn FindStore<S>],
     pub(super) layout: S::Layout,
     pub(super) method: Method,
     pub(super) engine: AnyEngine<S>,
@@ -102,11 +103,11 @@ impl Seen {
 
 impl Solver {
     /// Analyzes and factors on any space. `matrix`, of as many rows as this process holds unknowns, is what the preconditioner is made
-    /// from; `layouts` are the ways to store it, tried in order. The method depends on A where that is a matrix, and on `matrix` where it is not.
+    /// from; `stores` are the ways to keep it, asked in order. The method depends on A where that is a matrix, and on `matrix` where it is not.
     pub fn prepare_on<S: SolverSpace, A: LinearOperator<S>>(
         &self,
         space: S,
-        layouts: &'static [&'static dyn LayoutBuilder<S>],
+        stores: &'static [&'static dyn FindStore<S>],
         a: &A,
         matrix: &Csr<f64>,
     ) -> Result<Prepared<A, S>, SolveError> {
@@ -117,10 +118,10 @@ impl Solver {
         let started = Instant::now();
         let mut scale = 1.0;
         agree(&space, exact_scale(space.host(), matrix).map(|found| scale = found))?;
-        let complete = a.matrix().is_some() && layouts.iter().any(|layout| layout.has_complete_factors());
         let other = other_than(&space, a, matrix)?;
-        let (mut plan, findings) = self.plan_for(&space, (other, matrix), complete)?;
-        let mut sparsified = self.sparsified(&space, &mut plan, (matrix, &findings));
+        let is_operator = a.matrix().is_none();
+        let (mut plan, findings) = self.plan_for((&space, stores), (other, matrix), is_operator)?;
+        let mut sparsified = self.sparsified((&space, stores), &mut plan, (a, matrix), &findings);
         let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
         let mut recorder = SetupRecorder { shift: self.shift, ..SetupRecorder::default() };
         recorder.seconds.analyze = started.elapsed().as_secs_f64();
@@ -134,7 +135,7 @@ impl Solver {
             let system = System {
                 solver: self,
                 space: &space,
-                layouts,
+                stores,
                 a,
                 source,
                 scale,
@@ -193,7 +194,7 @@ impl Solver {
             options: self.clone(),
             space,
             pool: Pool::new(first),
-            layouts,
+            stores,
             layout: a.domain(),
             method,
             engine,
@@ -209,7 +210,7 @@ impl Solver {
     pub fn prepare_operator_on<S: SolverSpace, A: LinearOperator<S>>(
         &self,
         space: S,
-        layouts: &'static [&'static dyn LayoutBuilder<S>],
+        stores: &'static [&'static dyn FindStore<S>],
         a: &A,
     ) -> Result<Prepared<A, S>, SolveError> {
         self.validate()?;
@@ -237,7 +238,7 @@ impl Solver {
             options: self.clone(),
             pool: Pool::new(Workspace::new(Arc::clone(&space), &engine, a, method)?),
             space,
-            layouts,
+            stores,
             layout: a.domain(),
             method,
             engine,

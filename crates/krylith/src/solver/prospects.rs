@@ -1,4 +1,4 @@
-//! A plan with what it will take: the storages that the planned preconditioner is offered to, without a factor.
+//! A plan with what it will take: the stores that the planned preconditioner is offered to, without a factor.
 
 use super::build::pairs_after;
 use super::options::Solver;
@@ -7,10 +7,11 @@ use crate::engine::SolverSpace;
 use crate::error::{SetupError, SolveError};
 use crate::matrix::{Csr, exact_scale};
 use crate::operator::LinearOperator;
-use crate::plan::{Considered, Facts, SolvePlan};
-use crate::setup::{Findings, LayoutBuilder, Prospect, SetupContext, SetupRecorder, agree};
+use crate::plan::{Facts, SolvePlan};
+use crate::setup::{Findings, SetupContext, SetupRecorder, agree};
 use crate::space::require_same;
 use crate::sparsify::Sparsified;
+use crate::store::{FindStore, look};
 
 /// A, where it is a matrix and not the one that its preconditioner is made from. All processes agree on whether it is.
 pub(super) fn other_than<'a, S: SolverSpace, A: LinearOperator<S>>(
@@ -31,7 +32,7 @@ impl Solver {
     pub fn plan_on<S: SolverSpace, A: LinearOperator<S>>(
         &self,
         space: &S,
-        layouts: &[&dyn LayoutBuilder<S>],
+        stores: &[&dyn FindStore<S>],
         a: &A,
         matrix: &Csr<f64>,
     ) -> Result<SolvePlan, SolveError> {
@@ -41,23 +42,23 @@ impl Solver {
         require_same("A and the matrix of the preconditioner", &space.len(&layout), &matrix.ncols())?;
         exact_scale(space.host(), matrix)?;
         let other = other_than(space, a, matrix)?;
-        let complete = a.matrix().is_some() && layouts.iter().any(|layout| layout.has_complete_factors());
-        let (mut plan, findings) = self.plan_for(space, (other, matrix), complete)?;
-        let sparsified = self.sparsified(space, &mut plan, (matrix, &findings));
+        let is_operator = a.matrix().is_none();
+        let (mut plan, findings) = self.plan_for((space, stores), (other, matrix), is_operator)?;
+        let sparsified = self.sparsified((space, stores), &mut plan, (a, matrix), &findings);
         let source = sparsified.as_ref().map_or(matrix, Sparsified::matrix);
         let reserved = sparsified.as_ref().map_or(0, Sparsified::bytes);
         if plan.facts.is_none() {
             plan.facts = Some(Facts::of(space, other.unwrap_or(matrix))?);
             plan.preconditioner_facts = other.map(|_| Facts::of(space, matrix)).transpose()?;
         }
-        let ended = self.look_from((space, layouts, a), (source, reserved), &findings, &mut plan);
+        let ended = self.look_from((space, stores, a), (source, reserved), &findings, &mut plan);
         match pairs_after(space, &ended, source)? {
             None => ended?,
             Some(paired) => {
                 plan.considered.clear();
                 let (source, bytes) =
                     paired.as_ref().map_or((source, 0), |paired| (paired.matrix(), paired.bytes()));
-                self.look_from((space, layouts, a), (source, reserved + bytes), &findings, &mut plan)?;
+                self.look_from((space, stores, a), (source, reserved + bytes), &findings, &mut plan)?;
             }
         }
         Ok(plan)
@@ -66,16 +67,13 @@ impl Solver {
     /// Looks at the storages for a preconditioner that is made from this source; `reserved` are the bytes that it takes.
     fn look_from<S: SolverSpace, A: LinearOperator<S>>(
         &self,
-        (space, layouts, a): (&S, &[&dyn LayoutBuilder<S>], &A),
+        (space, stores, a): (&S, &[&dyn FindStore<S>], &A),
         (source, reserved): (&Csr<f64>, usize),
         findings: &Findings,
         plan: &mut SolvePlan,
     ) -> Result<(), SolveError> {
         let kind = plan.preconditioner;
         plan.predicted_entries = kind.predicted_entries(source.pattern());
-        if kind.is_none() {
-            return Ok(());
-        }
         let (scale, layout) = (exact_scale(space.host(), source)?, a.domain());
         let method = plan.method.limited(space.total(&layout), self.max_iterations);
         let options = self.setup_options(plan, plan.precision);
@@ -84,40 +82,11 @@ impl Solver {
         setup.reserved = reserved as u64;
         let mut recorder = SetupRecorder::default();
         match Permutations::find(self, &setup, kind, &mut recorder)? {
-            None => look(setup, layouts, plan, &mut recorder),
+            None => look(setup, stores, plan, &mut recorder),
             Some(found) => {
                 let matrices = found.permute(&setup, &mut recorder)?;
-                look(found.inner(&setup, &matrices), layouts, plan, &mut recorder)
+                look(found.inner(&setup, &matrices), stores, plan, &mut recorder)
             }
         }
     }
-}
-
-/// Asks one layout after the other until one takes the system.
-fn look<S: SolverSpace>(
-    mut setup: SetupContext<'_, S>,
-    layouts: &[&dyn LayoutBuilder<S>],
-    plan: &mut SolvePlan,
-    recorder: &mut SetupRecorder,
-) -> Result<(), SolveError> {
-    let kind = plan.preconditioner;
-    setup.choose_precision(kind, recorder);
-    for layout in layouts {
-        let (taken, reason) = match layout.predict(&setup, kind, recorder)? {
-            Prospect::Takes { layout, bytes } => {
-                plan.predicted_bytes = bytes.map(|bytes| bytes + setup.reserved);
-                (true, layout)
-            }
-            Prospect::Refuses(reason) => {
-                setup.refusals.borrow_mut().push(reason.clone());
-                (false, reason)
-            }
-            Prospect::NotAskedFor => continue,
-        };
-        plan.considered.push(Considered { layout: layout.name().into(), taken, reason });
-        if taken {
-            break;
-        }
-    }
-    Ok(())
 }

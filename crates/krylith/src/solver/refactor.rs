@@ -62,7 +62,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
             + self.paired.as_ref().map_or(0, Paired::bytes);
         if self.factored.is_some() && scale != 1.0 && !Engine::<S, A>::is_scaled(&self.engine) {
             // Values that left the range since the preparation: everything is prepared anew, on the scaled matrix.
-            let Prepared { options, space, layouts, method, layout, plan, .. } = self;
+            let Prepared { options, space, stores, method, layout, plan, .. } = self;
             let mut setup = SetupContext::new(
                 options.setup_options(plan, plan.precision),
                 &**space,
@@ -73,7 +73,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
             );
             setup.own = options.own.as_ref();
             setup.reserved = reserved as u64;
-            let built = set_up_permuted(options, &setup, layouts, self.summary.kind, recorder);
+            let built = set_up_permuted(options, &setup, stores, self.summary.kind, recorder);
             let built = built.map_err(|error| match error {
                 SolveError::Setup(error) => error,
                 other => BackendError::Failed { what: other.to_string() }.into(),

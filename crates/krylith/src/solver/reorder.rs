@@ -12,7 +12,8 @@ use crate::plan::TINY;
 use crate::precond::PrecondSpec;
 use crate::precond::threshold::{ByThreshold, Scale};
 use crate::report::Recovery;
-use crate::setup::{Built, LayoutBuilder, SetupContext, SetupRecorder, SetupSummary, in_layouts};
+use crate::setup::{Built, SetupContext, SetupRecorder, SetupSummary};
+use crate::store::{FindStore, in_stores};
 use crate::transform::{Matching, MatchingError, Ordering, OrderingError, order};
 
 /// How rows and columns are to be permuted, and the scales found with that.
@@ -148,7 +149,7 @@ fn compose(p: &Permutation, q: &Permutation) -> Result<Permutation, SolveError> 
 /// Sets up the permuted system.
 pub(super) fn reordered<S: SolverSpace>(
     setup: &SetupContext<'_, S>,
-    layouts: &[&dyn LayoutBuilder<S>],
+    stores: &[&dyn FindStore<S>],
     mut found: Permutations,
     kind: PrecondSpec,
     recorder: &mut SetupRecorder,
@@ -173,7 +174,7 @@ pub(super) fn reordered<S: SolverSpace>(
     }
     let inner = found.inner(setup, &matrices);
     inner.triangles.set(triangles);
-    let (built, mut summary) = in_layouts(inner, layouts, kind, recorder)?;
+    let (built, mut summary) = in_stores(inner, stores, kind, recorder)?;
     let engine = match built {
         Built::Placed(engine) => engine,
         Built::InOrder(m) => space.engine_by_rows(m)?,

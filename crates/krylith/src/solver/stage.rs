@@ -172,7 +172,7 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
         stage.predicted_seconds = None;
         return Ok(());
     }
-    let Prepared { options, layouts, plan, .. } = prepared;
+    let Prepared { options, stores, plan, .. } = prepared;
     let mut recorder = SetupRecorder { trained: prepared.trained.clone(), ..SetupRecorder::default() };
     let mut solver = options.clone();
     let mut precision = options.precision.as_asked();
@@ -197,7 +197,7 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
             let system = System {
                 solver: &solver,
                 space,
-                layouts,
+                stores,
                 a,
                 source,
                 scale,

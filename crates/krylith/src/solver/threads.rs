@@ -10,19 +10,17 @@ use crate::matrix::Csr;
 use crate::observe::Observer;
 use crate::operator::{DynPreconditioner, LinearOperator};
 use crate::plan::SolvePlan;
-use crate::precond::fsai::AsProducts;
 use crate::precond::{ByRows, InSingle};
 use crate::report::Report;
-use crate::setup::LayoutBuilder;
 use crate::sliced::InSlices;
 use crate::space::{Profile, Threads, cores, require_same};
 use crate::stop::StoppingCriterion;
+use crate::store::FindStore;
 use crate::structured::OnGrid;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The layouts of systems on threads, in the order in which they are tried.
-pub const LAYOUTS: &[&dyn LayoutBuilder<Threads<f64>>] =
-    &[&AsProducts, &InSingle, &OnGrid, &InBlocks, &InSlices, &ByRows];
+/// The stores of systems on threads, in the order in which they are asked.
+pub const STORES: &[&dyn FindStore<Threads<f64>>] = &[&InSingle, &OnGrid, &InBlocks, &InSlices, &ByRows];
 
 impl SolverSpace for Threads<f64> {
     fn host(&self) -> &Threads<f64> {
@@ -86,7 +84,7 @@ impl Solver {
         matrix: &Csr<f64>,
     ) -> Result<SolvePlan, SolveError> {
         let threads = self.threads.unwrap_or_else(cores);
-        self.plan_on(&Threads::for_rows(threads, matrix.nrows()), LAYOUTS, a, matrix)
+        self.plan_on(&Threads::for_rows(threads, matrix.nrows()), STORES, a, matrix)
     }
 
     /// Analyzes and factors A, and allocates what solving needs.
@@ -102,7 +100,7 @@ impl Solver {
         matrix: &Csr<f64>,
     ) -> Result<Prepared<A>, SolveError> {
         let threads = self.threads.unwrap_or_else(cores);
-        self.prepare_on(Threads::for_rows(threads, matrix.nrows()), LAYOUTS, a, matrix)
+        self.prepare_on(Threads::for_rows(threads, matrix.nrows()), STORES, a, matrix)
     }
 
     /// Prepares for an A that is only applied, without a matrix and so without a preconditioner: BiCGStab unless a method is asked for.
@@ -128,7 +126,7 @@ impl Solver {
         a: &A,
     ) -> Result<Prepared<A>, SolveError> {
         let threads = self.threads.unwrap_or_else(cores);
-        self.prepare_operator_on(Threads::for_rows(threads, a.domain()), LAYOUTS, a)
+        self.prepare_operator_on(Threads::for_rows(threads, a.domain()), STORES, a)
     }
 }
 

@@ -46,10 +46,8 @@ pub(crate) struct Setting<'a> {
     pub kind: PrecondSpec,
     /// Rows and columns are permuted before the factor is made.
     pub reordered: bool,
-    /// A consists of dense blocks, and is swept by them.
-    pub in_blocks: bool,
-    /// A is stored without indices.
-    pub on_grid: bool,
+    /// How A would be stored with its factor, if that was looked at.
+    pub stored: Option<StorageKind>,
     /// The predicted time without over that with it, at least.
     pub least_gain: f64,
     /// Predicted, if they were.
@@ -68,9 +66,10 @@ pub(crate) fn choose(a: &Csr<f64>, setting: &Setting<'_>) -> (Sparsification, Op
     if a.nnz() < LEAST_ENTRIES {
         return refused("the matrix is small".into());
     }
-    let by_blocks = setting.in_blocks || matches!(setting.kind.construct(), Construction::Blocks(..));
+    let is_of_blocks = matches!(setting.kind.construct(), Construction::Blocks(..));
+    let by_blocks = is_of_blocks || setting.stored == Some(StorageKind::Blocks);
     let why_not = [
-        (setting.on_grid, "the matrix is that of a grid, and stored as one"),
+        (setting.stored == Some(StorageKind::Grid), "the matrix is that of a grid, and stored as one"),
         (setting.reordered, "chains are known for the order as given only"),
         (by_blocks, "rows of a dense block are swept together"),
         (has_fill(setting.kind), "fill has other chains than A"),
@@ -228,8 +227,7 @@ mod tests {
             method: Method::Cg,
             kind: PrecondSpec::ic(0),
             reordered: false,
-            in_blocks: false,
-            on_grid: false,
+            stored: None,
             least_gain: LEAST_GAIN,
             iterations: None,
             limit: u64::MAX,

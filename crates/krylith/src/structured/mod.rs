@@ -99,9 +99,9 @@ mod kernels;
 mod layout;
 mod mapping;
 mod matrix;
-mod on_grid;
 mod pipeline;
 mod stencil;
+mod store;
 
 pub use detect::{NotStructured, Structure};
 pub use factor::{StencilFactor, StencilSymbolic};
@@ -109,8 +109,8 @@ pub use grid::{Grid, GridError};
 pub use layout::LayoutError;
 pub use mapping::Mapping;
 pub use matrix::{MOST_UNKNOWNS, StencilMatrix};
-pub(crate) use on_grid::{OnGrid, predict_memory};
 pub use stencil::{Elimination, LONGEST_REACH, MOST_OFFSETS, Offset, Stencil, StencilError};
+pub(crate) use store::{OnGrid, predict_memory};
 
 #[cfg(test)]
 mod picture;

@@ -6,12 +6,14 @@ use super::ranks::{Layout, Part, PartMatrix, Rank, on_both};
 use krylith::engine::SolverSpace;
 use krylith::gallery::Problem;
 use krylith::operator::{DynPreconditioner, LinearOperator, Preconditioner, Recipe};
-use krylith::plan::MANY_CORE;
-use krylith::precond::{IncompleteFactor, IncompleteSymbolic};
-use krylith::setup::{Attempt, Built, LayoutBuilder, Prospect, SetupContext, SetupRecorder, SetupSummary};
+use krylith::placement::{KeptMatrix, SharedPlacement};
+use krylith::plan::{MANY_CORE, StorageKind};
+use krylith::precond::{Incomplete, IncompleteFactor, IncompleteSymbolic};
+use krylith::setup::{Memory, SetupContext, SetupRecorder};
 use krylith::solver::{Method, PrecondSpec, Prepared, Watch};
 use krylith::space::Threads;
 use krylith::sparsify::Sparsify;
+use krylith::store::{FindStore, Found, Made, Needs, OverStore, Request, Store};
 use krylith::{BackendError, Csr, Outcome, Report, SetupError, SolveError, Solver};
 
 /// Where the matrix is cut.
@@ -71,55 +73,74 @@ impl Preconditioner<Rank, Csr<f64>> for OwnFactor {
     }
 }
 
-/// The one layout of this space.
+/// The one store of this space.
 struct OwnRows;
 
-impl LayoutBuilder<Rank> for OwnRows {
+const IN_WORDS: &str = "the rows of each rank";
+
+impl FindStore<Rank> for OwnRows {
     fn name(&self) -> &'static str {
         "own rows"
     }
 
-    fn predict(
-        &self,
-        _: &SetupContext<'_, Rank>,
-        _: PrecondSpec,
-        _: &mut SetupRecorder,
-    ) -> Result<Prospect, SolveError> {
-        Ok(Prospect::Takes { layout: "the rows of each rank".into(), bytes: None })
+    fn kind(&self) -> StorageKind {
+        StorageKind::Rows
     }
 
-    fn build(
+    fn find(
         &self,
-        setup: &SetupContext<'_, Rank>,
-        kind: PrecondSpec,
-        recorder: &mut SetupRecorder,
-    ) -> Result<Attempt<Rank>, SolveError> {
-        let Some(recipe) = kind.incomplete() else {
-            return Ok(Attempt::Refused("no incomplete factor".into()));
-        };
-        let (space, layout) = (setup.space, setup.layout.clone());
-        let symbolic: IncompleteSymbolic =
-            recorder.analyzing(|| recipe.analyze(&space.host, setup.source))?;
-        let first = if space.rank == 0 { 0 } else { layout.global - layout.local };
-        let mut m = OwnFactor { factor: symbolic.allocate(), layout, first };
-        let shift = recorder.factor_with(space, (setup.options.recover, kind), setup.source, &mut m)?;
-        let summary = SetupSummary {
-            kind,
-            nnz: m.factor.nnz(),
-            bytes: m.factor.bytes(),
-            shift,
-            schedule: None,
-            layout: "the rows of each rank".into(),
-            ordering: String::new(),
-            predicted: m.factor.bytes(),
-            held: m.factor.bytes(),
-            storing: krylith::setup::Storing::BY_ROWS,
-        };
-        Ok(Attempt::Built(Built::InOrder(DynPreconditioner::new(m)), summary))
+        _: &SetupContext<'_, Rank>,
+        request: &Request<'_>,
+        _: &mut SetupRecorder,
+    ) -> Result<Found<Rank>, SolveError> {
+        Ok(match request.needs {
+            Needs::Triangles(recipe) => Found::Store(Box::new(RankStore(recipe))),
+            _ => Found::Refused("no incomplete factor".into()),
+        })
     }
 }
 
-static LAYOUTS: &[&dyn LayoutBuilder<Rank>] = &[&OwnRows];
+/// Rows as they are divided, with this factor of the block of each.
+struct RankStore(Incomplete);
+
+impl Store<Rank> for RankStore {
+    fn kind(&self) -> StorageKind {
+        StorageKind::Rows
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::in_order(IN_WORDS.into(), 0, 0, 0)
+    }
+
+    fn placement(&self) -> Option<SharedPlacement<Rank>> {
+        None
+    }
+
+    fn has_sweeps(&self) -> bool {
+        true
+    }
+
+    fn triangles(
+        &self,
+        setup: &SetupContext<'_, Rank>,
+        request: &Request<'_>,
+        _: Option<&KeptMatrix<Rank>>,
+        recorder: &mut SetupRecorder,
+    ) -> Result<Made<Rank>, SolveError> {
+        let (space, layout) = (setup.space, setup.layout.clone());
+        let symbolic: IncompleteSymbolic =
+            recorder.analyzing(|| self.0.analyze(&space.host, setup.source))?;
+        let first = if space.rank == 0 { 0 } else { layout.global - layout.local };
+        let mut m = OwnFactor { factor: symbolic.allocate(), layout, first };
+        let shift =
+            recorder.factor_with(space, (setup.options.recover, request.kind), setup.source, &mut m)?;
+        let (nnz, bytes) = (m.factor.nnz(), m.factor.bytes());
+        let made = Made::new(OverStore::InOrder(DynPreconditioner::new(m)), nnz, bytes);
+        Ok(Made { shift, ..made })
+    }
+}
+
+static STORES: &[&dyn FindStore<Rank>] = &[&OwnRows];
 
 fn part(rank: usize, cut: usize, whole: &[f64]) -> Part {
     let own = if rank == 0 { whole[..cut].to_vec() } else { whole[cut..].to_vec() };
@@ -147,7 +168,7 @@ fn solve_cut(
         let b = part(number, cut, b);
         let mut x = part(number, cut, &vec![0.0; a.nrows()]);
         let prepared: Result<Prepared<PartMatrix, Rank>, _> =
-            solver.prepare_on(rank, LAYOUTS, part_of_a, &part_of_a.block());
+            solver.prepare_on(rank, STORES, part_of_a, &part_of_a.block());
         let report =
             prepared.and_then(|prepared| prepared.solve_vectors(part_of_a, &b, &mut x, Watch::default()));
         (x.own, report)

@@ -11,7 +11,7 @@
 //! diagonal is always kept; one scaling per row. The filter is ours too: it compares in units of the diagonal of A, |gⱼ| √aⱼⱼ, the paper |gⱼ|. A pivot that is not positive shrinks the pattern of its row, so a factor is always
 //! found, and Gᵀ G is always positive definite.
 //!
-//! G is computed by rows; A, G and Gᵀ are then stored in whatever placement products are fast in (`layout`): as stencils on a grid, in blocks, in slices, by
+//! G is computed by rows; A, G and Gᵀ are then stored in whatever store products are fast in (`inverse`): as stencils on a grid, in blocks, in slices, by
 //! rows. A refactorization keeps the patterns of the first matrix, those after the filter too; unlike those of incomplete factors it allocates, G and Gᵀ by rows.
 //!
 //! References: Kolotilina & Yeremin 1993, doi:10.1137/0614004; Kaporin 1994, doi:10.1002/nla.1680010208; Bernaschi, Bisson, Fantozzi & Janna 2016,
@@ -21,7 +21,7 @@ mod adaptive;
 mod batch;
 mod choose;
 mod filter;
-mod layout;
+mod inverse;
 mod pair;
 mod pattern;
 mod repeats;
@@ -29,9 +29,10 @@ mod rows;
 
 pub use adaptive::Growth;
 pub(crate) use choose::LikelySize;
-pub(crate) use layout::AsProducts;
+pub(crate) use inverse::Inverse;
 
 use super::require_pattern;
+use crate::engine::SolverSpace;
 use crate::error::{BackendError, SetupError};
 use crate::huge;
 use crate::matrix::{Csr, Pattern};
@@ -270,7 +271,7 @@ impl Symbolic<Threads<f64>, Csr<f64>> for FsaiSymbolic {
     }
 }
 
-impl<K: Storage<Threads<f64>>> FsaiFactor<K> {
+impl<K> FsaiFactor<K> {
     /// G, or G_L, as it is stored.
     pub fn g(&self) -> &K {
         &self.g
@@ -282,17 +283,21 @@ impl<K: Storage<Threads<f64>>> FsaiFactor<K> {
     }
 
     /// What an application reads and writes: both factors, x, G x twice and y.
-    fn applied_bytes(&self) -> u64 {
+    fn applied_bytes<S: Space>(&self) -> u64
+    where
+        K: Storage<S>,
+    {
         (self.g.bytes() + self.second.bytes() + 32 * self.symbolic.source.nrows()) as u64
     }
 }
 
-impl<K, P> Preconditioner<Threads<f64>, K> for FsaiFactor<P>
+impl<S, K, P> Preconditioner<S, K> for FsaiFactor<P>
 where
-    K: Storage<Threads<f64>>,
-    P: Storage<Threads<f64>, Scratch = ()>,
+    S: SolverSpace,
+    K: Storage<S>,
+    P: Storage<S>,
 {
-    fn refactor(&mut self, space: &Threads<f64>, a: &K) -> Result<(), SetupError> {
+    fn refactor(&mut self, space: &S, a: &K) -> Result<(), SetupError> {
         match a.matrix() {
             Some(rows) => self.refactor_by_rows(space, a, rows),
             None => {
@@ -302,8 +307,8 @@ where
         }
     }
 
-    fn refactor_by_rows(&mut self, space: &Threads<f64>, _: &K, rows: &Csr<f64>) -> Result<(), SetupError> {
-        let ([g, second], _) = self.symbolic.factors(space, rows, Some(&self.kept))?;
+    fn refactor_by_rows(&mut self, space: &S, _: &K, rows: &Csr<f64>) -> Result<(), SetupError> {
+        let ([g, second], _) = self.symbolic.factors(space.host(), rows, Some(&self.kept))?;
         self.g.set(space, &g)?;
         self.second.set(space, &second)
     }
@@ -330,59 +335,67 @@ where
     }
 }
 
-impl<K: Storage<Threads<f64>, Scratch = ()>> LinearOperator<Threads<f64>> for FsaiFactor<K> {
-    /// G x.
-    type Scratch = Vec<f64>;
+/// G x, and what both products write.
+pub struct FsaiScratch<S: SolverSpace, P: Storage<S>> {
+    product: S::Vector,
+    own: [P::Scratch; 2],
+}
 
-    fn domain(&self) -> usize {
+impl<S: SolverSpace, P: Storage<S>> LinearOperator<S> for FsaiFactor<P> {
+    type Scratch = FsaiScratch<S, P>;
+
+    fn domain(&self) -> S::Layout {
         self.g.domain()
     }
 
-    fn range(&self) -> usize {
+    fn range(&self) -> S::Layout {
         self.second.range()
     }
 
-    fn scratch(&self, _: &Threads<f64>) -> Result<Vec<f64>, BackendError> {
-        Ok(huge::zeros(self.g.range()))
+    fn scratch(&self, space: &S) -> Result<Self::Scratch, BackendError> {
+        let own = [self.g.scratch(space)?, self.second.scratch(space)?];
+        Ok(FsaiScratch { product: space.zeros(&self.g.range())?, own })
     }
 
     fn apply(
         &self,
-        space: &Threads<f64>,
-        x: &Vec<f64>,
-        y: &mut Vec<f64>,
-        scratch: &mut Vec<f64>,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut Self::Scratch,
     ) -> Result<(), BackendError> {
-        let _span = trace_span!("apply", bytes = self.applied_bytes()).entered();
-        self.g.apply(space, x, scratch, &mut ())?;
-        self.second.apply(space, scratch, y, &mut ())
+        let _span = trace_span!("apply", bytes = self.applied_bytes::<S>()).entered();
+        let FsaiScratch { product, own: [of_g, of_second] } = scratch;
+        self.g.apply(space, x, product, of_g)?;
+        self.second.apply(space, product, y, of_second)
     }
 
     /// xᵀ Gᵀ G x is ‖G x‖², so with one factor neither x nor y is read again.
     fn apply_dot(
         &self,
-        space: &Threads<f64>,
-        x: &Vec<f64>,
-        y: &mut Vec<f64>,
-        scratch: &mut Vec<f64>,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut Self::Scratch,
     ) -> Result<f64, BackendError> {
         if self.symbolic.pair {
             self.apply(space, x, y, scratch)?;
             return space.dot(x, y);
         }
-        let _span = trace_span!("apply", bytes = self.applied_bytes()).entered();
-        let square = self.g.apply_square(space, x, scratch, &mut ())?;
-        self.second.apply(space, scratch, y, &mut ())?;
+        let _span = trace_span!("apply", bytes = self.applied_bytes::<S>()).entered();
+        let FsaiScratch { product, own: [of_g, of_second] } = scratch;
+        let square = self.g.apply_square(space, x, product, of_g)?;
+        self.second.apply(space, product, y, of_second)?;
         Ok(square)
     }
 
     /// Gᵀ G is symmetric.
     fn apply_transpose(
         &self,
-        space: &Threads<f64>,
-        x: &Vec<f64>,
-        y: &mut Vec<f64>,
-        scratch: &mut Vec<f64>,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut Self::Scratch,
     ) -> Result<(), BackendError> {
         match self.symbolic.pair {
             true => Err(BackendError::Unsupported { what: "applying the transpose of a pair of factors" }),

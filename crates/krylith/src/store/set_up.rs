@@ -1,0 +1,370 @@
+//! From the name of a preconditioner to an engine, over whichever store takes the system.
+
+use super::{FindStore, Found, Kept, Made, Needs, OverStore, Request, Role, Store};
+use crate::choice::Method;
+use crate::engine::{DynEngine, Matrices, PlacedEngine, SolverSpace};
+use crate::error::{BackendError, SetupError, SolveError};
+use crate::operator::DynPreconditioner;
+use crate::placement::{KeptMatrix, Storage};
+use crate::plan::{Considered, SolvePlan, StorageKind};
+use crate::precond::fsai::{Fsai, Inverse};
+use crate::precond::registry::Construction;
+use crate::precond::{PrecondSpec, make_by_rows};
+use crate::setup::{Built, SetupContext, SetupRecorder, SetupSummary, Storing, vector_bytes};
+
+/// What a preconditioner is made of, but for an approximate inverse, whose matrices come first.
+fn needs_of<S: SolverSpace>(
+    setup: &SetupContext<'_, S>,
+    kind: PrecondSpec,
+) -> Result<Needs<'static>, SolveError> {
+    // Least squares multiply by Aᵀ, which compressed rows can.
+    let has_order = setup.a.is_some() && setup.other_matrix().is_none() && setup.method != Method::Lsmr;
+    Ok(match kind.construct() {
+        Construction::Incomplete(recipe) => Needs::Triangles(setup.limited(recipe)),
+        Construction::Blocks(kind, size) => Needs::Blocks(kind, size),
+        Construction::Nothing | Construction::Recipe(_) | Construction::Own if has_order => Needs::Nothing,
+        Construction::Nothing
+        | Construction::Recipe(_)
+        | Construction::Own
+        | Construction::Threshold(_)
+        | Construction::Direct(_)
+        | Construction::Inverse(_) => Needs::OrderOfA,
+        Construction::Chosen => return Err(unsupported()),
+    })
+}
+
+fn unsupported() -> SolveError {
+    BackendError::Unsupported { what: "this preconditioner" }.into()
+}
+
+/// Sets up in the first store that takes the system, with rows and columns as they are.
+pub(crate) fn in_stores<S: SolverSpace>(
+    mut setup: SetupContext<'_, S>,
+    stores: &[&dyn FindStore<S>],
+    kind: PrecondSpec,
+    recorder: &mut SetupRecorder,
+) -> Result<(Built<S>, SetupSummary), SolveError> {
+    if !kind.is_none() {
+        setup.choose_precision(kind, recorder);
+    }
+    let setup = &setup;
+    if let Construction::Inverse(recipe) = kind.construct() {
+        return by_products(setup, stores, (kind, recipe), recorder);
+    }
+    let request = Request { kind, needs: needs_of(setup, kind)? };
+    match first(setup, stores, &request, recorder)? {
+        Some(store) => over(&*store, setup, &request, recorder),
+        None if kind.is_none() => {
+            let (m, summary) = no_preconditioner(setup.space, setup.layout.clone(), setup.method);
+            Ok((Built::InOrder(m), summary))
+        }
+        // What no store has taken must not run without a preconditioner.
+        None => Err(unsupported()),
+    }
+}
+
+/// The first store that takes a system; why others did not is kept.
+fn first<S: SolverSpace>(
+    setup: &SetupContext<'_, S>,
+    stores: &[&dyn FindStore<S>],
+    request: &Request<'_>,
+    recorder: &mut SetupRecorder,
+) -> Result<Option<Box<dyn Store<S>>>, SolveError> {
+    for finder in stores {
+        match finder.find(setup, request, recorder)? {
+            Found::Store(store) => return Ok(Some(store)),
+            Found::Refused(reason) => setup.refusals.borrow_mut().push(reason),
+            Found::NotAskedFor => {}
+        }
+    }
+    Ok(None)
+}
+
+/// How the matrices of a system would be kept, by its first store.
+pub(crate) fn kind_of_store<S: SolverSpace>(
+    mut setup: SetupContext<'_, S>,
+    stores: &[&dyn FindStore<S>],
+    kind: PrecondSpec,
+    recorder: &mut SetupRecorder,
+) -> Result<Option<StorageKind>, SolveError> {
+    setup.choose_precision(kind, recorder);
+    let request = Request { kind, needs: needs_of(&setup, kind)? };
+    Ok(first(&setup, stores, &request, recorder)?.map(|store| store.kind()))
+}
+
+/// The matrices of a system in a store; none where A stays the caller's own.
+fn kept<S: SolverSpace>(
+    store: &dyn Store<S>,
+    setup: &SetupContext<'_, S>,
+    recorder: &mut SetupRecorder,
+) -> Result<Option<Matrices<KeptMatrix<S>>>, SetupError> {
+    if store.placement().is_none() {
+        return Ok(None);
+    }
+    let mut keep = |role, matrix| store.keep(setup, role, matrix, recorder);
+    let other = setup.other_matrix().map(|a| keep(Role::OtherA, a)).transpose()?;
+    Ok(Some(Matrices::new(keep(Role::Source, setup.source)?, other)))
+}
+
+/// A preconditioner that is not an approximate inverse, over a store.
+fn over<S: SolverSpace>(
+    store: &dyn Store<S>,
+    setup: &SetupContext<'_, S>,
+    request: &Request<'_>,
+    recorder: &mut SetupRecorder,
+) -> Result<(Built<S>, SetupSummary), SolveError> {
+    if let Some((engine, summary)) = store.engine(setup, request, recorder)? {
+        return Ok((Built::Placed(engine), summary));
+    }
+    let (matrices, made) = if store.has_sweeps() {
+        let matrices = kept(store, setup, recorder)?;
+        let source = matrices.as_ref().map(Matrices::source);
+        let made = store.triangles(setup, request, source, recorder)?;
+        (matrices, made)
+    } else {
+        // What has no room is found out before A is copied.
+        let made = match request.kind.is_none() {
+            true => {
+                let placement = store.placement();
+                Made::new(OverStore::identity(placement.as_ref(), setup.layout.clone()), 0, 0)
+            }
+            false => {
+                let host = setup.on_host(store.precision_of_host(setup.options.precision));
+                let made = make_by_rows(&host, request.kind, recorder)?;
+                store.adopt(setup, made, recorder)?
+            }
+        };
+        (kept(store, setup, recorder)?, made)
+    };
+    let shares_off_diagonals = made.shares_off_diagonals;
+    let kept = Kept { matrices: matrices.as_ref(), products: &[], shares_off_diagonals };
+    let described = store.describe(&kept, setup.is_from_a());
+    finish(store, (setup, request), matrices, made, described)
+}
+
+/// The engine, and what the report says of it.
+fn finish<S: SolverSpace>(
+    store: &dyn Store<S>,
+    (setup, request): (&SetupContext<'_, S>, &Request<'_>),
+    matrices: Option<Matrices<KeptMatrix<S>>>,
+    made: Made<S>,
+    (words, storing): (String, Storing),
+) -> Result<(Built<S>, SetupSummary), SolveError> {
+    let (memory, vectors) = (store.memory(), store.vector_bytes(setup));
+    let Made { m, nnz, bytes, predicted, shift, schedule, words: more, .. } = made;
+    let copies = matrices.as_ref().map_or(0, |matrices| matrices.bytes(Storage::bytes));
+    let held = copies + store.shared_bytes() + bytes + vectors;
+    let predicted = match request.needs {
+        // They are known once they are there.
+        Needs::Products(_) => held,
+        _ => memory.copy + predicted.unwrap_or(memory.factor) + vectors,
+    };
+    let kind = request.kind;
+    let narrow = setup.narrow && kind.incomplete().is_some();
+    let summary = SetupSummary {
+        kind,
+        nnz,
+        bytes,
+        shift,
+        schedule,
+        layout: words + &more,
+        ordering: String::new(),
+        predicted,
+        held,
+        storing: Storing { narrow: storing.narrow || narrow, ..storing },
+    };
+    let built = match (store.placement(), matrices, m) {
+        (Some(placement), Some(matrices), OverStore::Placed(m)) => {
+            Built::Placed(DynEngine::new(PlacedEngine::new(placement, matrices, m)))
+        }
+        (None, None, OverStore::InOrder(m)) => Built::InOrder(m),
+        _ => return Err(BackendError::Failed { what: "a factor in another order than A".into() }.into()),
+    };
+    Ok((built, summary))
+}
+
+/// An approximate inverse: A and its matrices where they take the fewest bytes.
+fn by_products<S: SolverSpace>(
+    setup: &SetupContext<'_, S>,
+    stores: &[&dyn FindStore<S>],
+    (kind, recipe): (PrecondSpec, Fsai),
+    recorder: &mut SetupRecorder,
+) -> Result<(Built<S>, SetupSummary), SolveError> {
+    let inverse = Inverse::new(setup, recipe, recorder)?;
+    let is_of_a = setup.a.is_some() && setup.other_matrix().is_none();
+    let request = Request { kind, needs: Needs::Products(inverse.products(setup.narrow)) };
+    let mut found = Vec::new();
+    for finder in stores {
+        match finder.find(setup, &request, recorder)? {
+            Found::Store(store) => found.push(store),
+            Found::Refused(reason) => setup.refusals.borrow_mut().push(reason),
+            Found::NotAskedFor => {}
+        }
+    }
+    if !is_of_a {
+        setup.refusals.borrow_mut().push("the preconditioner is not made from A".into());
+    }
+    let bytes = |store: &Box<dyn Store<S>>| {
+        let memory = store.memory();
+        memory.copy + memory.factor
+    };
+    // Slices are faster than rows of as many bytes, the others are not.
+    let has_slices = found.iter().any(|store| store.kind() == StorageKind::Slices);
+    let most = if has_slices { usize::MAX } else { setup.source.bytes() + inverse.bytes() };
+    found.retain(|store| is_of_a && store.kind() != StorageKind::Rows && bytes(store) <= most);
+    found.sort_by_key(bytes);
+    for store in found {
+        match products_in(&*store, setup, (&request, &inverse), recorder) {
+            // On a grid of few points offsets may be taken for others.
+            Err(reason) => setup.refusals.borrow_mut().push(reason.to_string()),
+            Ok((matrices, products)) => {
+                let kept =
+                    Kept { matrices: Some(&matrices), products: &products, shares_off_diagonals: false };
+                let described = store.describe(&kept, true);
+                let made = inverse.over(products);
+                return finish(&*store, (setup, &request), Some(matrices), made, described);
+            }
+        }
+    }
+    let request = Request { kind, needs: Needs::OrderOfA };
+    for finder in stores {
+        if let Found::Store(store) = finder.find(setup, &request, recorder)? {
+            let reason = setup.refusals.borrow().last().cloned().unwrap_or_default();
+            let made = store.adopt(setup, inverse.in_order(&reason), recorder)?;
+            let matrices = kept(&*store, setup, recorder)?;
+            let kept = Kept { matrices: matrices.as_ref(), products: &[], shares_off_diagonals: false };
+            let described = store.describe(&kept, setup.is_from_a());
+            return finish(&*store, (setup, &request), matrices, made, described);
+        }
+    }
+    Err(unsupported())
+}
+
+/// A and the matrices of an approximate inverse in a store.
+type WithProducts<S> = (Matrices<KeptMatrix<S>>, [KeptMatrix<S>; 2]);
+
+fn products_in<S: SolverSpace>(
+    store: &dyn Store<S>,
+    setup: &SetupContext<'_, S>,
+    (_, inverse): (&Request<'_>, &Inverse),
+    recorder: &mut SetupRecorder,
+) -> Result<WithProducts<S>, SetupError> {
+    let mut keep = |role, matrix| store.keep(setup, role, matrix, recorder);
+    let a = keep(Role::Source, setup.source)?;
+    let [first, second] = inverse.matrices();
+    Ok((Matrices::new(a, None), [keep(Role::Product(0), first)?, keep(Role::Product(1), second)?]))
+}
+
+/// Asks one store after the other until one takes the system, for a plan; nothing is factored.
+pub(crate) fn look<S: SolverSpace>(
+    mut setup: SetupContext<'_, S>,
+    stores: &[&dyn FindStore<S>],
+    plan: &mut SolvePlan,
+    recorder: &mut SetupRecorder,
+) -> Result<(), SolveError> {
+    let kind = plan.preconditioner;
+    if !kind.is_none() {
+        setup.choose_precision(kind, recorder);
+    }
+    if let Construction::Inverse(recipe) = kind.construct() {
+        let (reason, bytes) = Inverse::expected(&setup, recipe, recorder)?;
+        plan.predicted_bytes = Some(bytes + setup.reserved);
+        plan.considered.push(Considered { layout: "products".into(), taken: true, reason });
+        return Ok(());
+    }
+    let request = Request { kind, needs: needs_of(&setup, kind)? };
+    for finder in stores {
+        let (taken, reason) = match finder.find(&setup, &request, recorder)? {
+            Found::Store(store) => {
+                let (layout, bytes) = expected(&*store, &setup, kind, recorder)?;
+                plan.predicted_bytes = bytes.map(|bytes| bytes + setup.reserved);
+                (true, layout)
+            }
+            Found::Refused(reason) => {
+                setup.refusals.borrow_mut().push(reason.clone());
+                (false, reason)
+            }
+            Found::NotAskedFor => continue,
+        };
+        plan.considered.push(Considered { layout: finder.name().into(), taken, reason });
+        if taken {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A store in words, and the bytes of everything that a solve will hold besides A, b and x, where they are known before.
+fn expected<S: SolverSpace>(
+    store: &dyn Store<S>,
+    setup: &SetupContext<'_, S>,
+    kind: PrecondSpec,
+    recorder: &mut SetupRecorder,
+) -> Result<(String, Option<u64>), SolveError> {
+    let (memory, vectors) = (store.memory(), store.vector_bytes(setup) as u64);
+    let with = |factor: u64| memory.copy as u64 + factor + vectors;
+    Ok(match kind.construct() {
+        Construction::Threshold(_) => (format!("{}: the pattern follows the values", memory.layout), None),
+        Construction::Direct(which) => {
+            let symbolic = recorder.analyzing(|| setup.findings.complete(which, setup.source, None))?;
+            let cost = symbolic.cost();
+            let layout = format!("{}: {:.1e} operations predicted", memory.layout, cost.flops);
+            (layout, Some(with(cost.bytes())))
+        }
+        Construction::Recipe(_) | Construction::Own => {
+            let entries = kind.predicted_entries(setup.source.pattern());
+            (memory.layout.clone(), entries.map(|entries| with(8 * entries)))
+        }
+        _ => (memory.layout.clone(), Some(with(memory.factor as u64))),
+    })
+}
+
+/// No preconditioner, in any space.
+pub(crate) fn no_preconditioner<S: SolverSpace>(
+    space: &S,
+    layout: S::Layout,
+    method: Method,
+) -> (DynPreconditioner<S, crate::Csr<f64>>, SetupSummary) {
+    let bytes = vector_bytes(method, space.len(&layout)) as usize;
+    let summary = SetupSummary {
+        kind: PrecondSpec::none(),
+        nnz: 0,
+        bytes: 0,
+        shift: 0.0,
+        schedule: None,
+        layout: "rows as given".into(),
+        ordering: String::new(),
+        predicted: bytes,
+        held: bytes,
+        storing: Storing::BY_ROWS,
+    };
+    (DynPreconditioner::new(crate::operator::Identity::<S>::new(layout)), summary)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choice::{Layout, Precision};
+    use crate::matrix::Csr;
+    use crate::schedule::Schedule;
+    use crate::setup::SetupOptions;
+    use crate::solver::STORES;
+    use crate::space::Threads;
+
+    /// A name that is parsed but not built must not run without a preconditioner.
+    #[test]
+    fn a_kind_that_nothing_builds_is_an_error() {
+        let (space, a) = (Threads::new(1), Csr::<f64>::identity(4).unwrap());
+        let options = SetupOptions {
+            schedule: Schedule::Auto,
+            layout: Layout::Auto,
+            precision: Precision::F64,
+            recover: true,
+            max_bytes: None,
+            max_memory: None,
+        };
+        let setup = SetupContext::new(options, &space, 4, Some(&a), &a, (Method::Cg, 1.0));
+        let built = in_stores(setup, STORES, PrecondSpec::auto(), &mut SetupRecorder::default());
+        assert!(matches!(built.err(), Some(SolveError::Backend(BackendError::Unsupported { .. }))));
+    }
+}
