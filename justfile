@@ -73,15 +73,15 @@ tsan:
 
 # The engine's tests under ThreadSanitizer, the standard library built with it too: `rustup component add rust-src`
 tsan-engine:
-    RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread" cargo test -Zbuild-std --target x86_64-unknown-linux-gnu --target-dir target/tsan -p krylith --test engine
+    RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=thread" cargo test -Zbuild-std --target x86_64-unknown-linux-gnu --target-dir target/tsan -p krylith --test suite engine
 
 # Six matrices of a folder, solved on 1 to 8 threads and by both divisions: the same bits
 same-bits folder:
-    KRYLITH_MATRICES="$(realpath {{folder}})" cargo test -p krylith --test same_bits -- --ignored --nocapture
+    KRYLITH_MATRICES="$(realpath {{folder}})" cargo test -p krylith --test suite same_bits -- --ignored --nocapture
 
 # Keep the bits that answers have now: only where an order of operations is meant to change
 renew-bits:
-    KRYLITH_RENEW_BITS=1 cargo test -p krylith --test bits
+    KRYLITH_RENEW_BITS=1 cargo test -p krylith --test suite bits
 
 # Install the libraries that `krylith-bench compare` compares with, and build their drivers into target/peers
 bench-setup *steps:

@@ -1,7 +1,7 @@
 //! The space of a device does what every space must do, on every device, in both shapes of its kernels.
 
 mod common;
-#[path = "../../krylith/tests/traits/conformance.rs"]
+#[path = "../../krylith/tests/suite/traits/conformance.rs"]
 mod conformance;
 
 use common::{label, opened, spaces};

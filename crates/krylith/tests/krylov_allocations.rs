@@ -1,5 +1,6 @@
 //! No method allocates in `solve`: counted by the global allocator of this test alone.
 
+#[path = "suite/sequential.rs"]
 mod sequential;
 
 use krylith::gallery::Problem;

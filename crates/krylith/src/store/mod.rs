@@ -17,7 +17,7 @@ use crate::choice::Precision;
 use crate::engine::{DynEngine, Matrices, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::Csr;
-use crate::operator::{DynPreconditioner, Identity, Preconditioner};
+use crate::operator::{DynPreconditioner, Identity, Parts, Preconditioner};
 use crate::placement::{KeptMatrix, SharedPlacement};
 use crate::plan::{Outlook, StorageKind};
 use crate::precond::{Incomplete, PrecondSpec};
@@ -295,9 +295,10 @@ impl Made<Threads<f64>> {
         placement: &SharedPlacement<Threads<f64>>,
     ) -> Result<Self, BackendError> {
         let OverStore::InOrder(m) = self.m else { return Ok(self) };
-        let m = match PlacedDiagonal::new(space, m, placement.clone())? {
-            Ok(diagonal) => OverStore::Placed(DynPreconditioner::new(diagonal)),
-            Err(m) => OverStore::unplaced(m, placement.clone()),
+        let m = if matches!(m.parts(), Some(Parts::Diagonal(_))) {
+            OverStore::Placed(DynPreconditioner::new(PlacedDiagonal::new(space, m, placement.clone())?))
+        } else {
+            OverStore::unplaced(m, placement.clone())
         };
         let bytes = match &m {
             OverStore::Placed(m) => m.bytes().max(self.bytes),

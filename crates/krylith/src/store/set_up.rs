@@ -204,15 +204,15 @@ fn by_products<S: SolverSpace>(
     if !is_of_a {
         setup.refusals.borrow_mut().push("the preconditioner is not made from A".into());
     }
-    let bytes = |store: &Box<dyn Store<S>>| {
+    let bytes = |store: &dyn Store<S>| {
         let memory = store.memory();
         memory.copy + memory.factor
     };
     // Slices are faster than rows of as many bytes, the others are not.
     let has_slices = found.iter().any(|store| store.kind() == StorageKind::Slices);
     let most = if has_slices { usize::MAX } else { setup.source.bytes() + inverse.bytes() };
-    found.retain(|store| is_of_a && store.kind() != StorageKind::Rows && bytes(store) <= most);
-    found.sort_by_key(bytes);
+    found.retain(|store| is_of_a && store.kind() != StorageKind::Rows && bytes(&**store) <= most);
+    found.sort_by_key(|store| bytes(&**store));
     for store in found {
         match products_in(&*store, setup, (&request, &inverse), recorder) {
             // On a grid of few points offsets may be taken for others.

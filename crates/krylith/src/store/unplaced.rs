@@ -92,19 +92,16 @@ pub(super) struct PlacedDiagonal {
 }
 
 impl PlacedDiagonal {
-    /// `None` for any other preconditioner.
+    /// Of an M whose parts are a diagonal.
     pub(super) fn new(
         space: &Threads<f64>,
         m: DynPreconditioner<Threads<f64>, Csr<f64>>,
         placement: SharedPlacement<Threads<f64>>,
-    ) -> Result<Result<Self, DynPreconditioner<Threads<f64>, Csr<f64>>>, BackendError> {
-        if !matches!(m.parts(), Some(Parts::Diagonal(_))) {
-            return Ok(Err(m));
-        }
+    ) -> Result<Self, BackendError> {
         let (given, inverse) = (vec![0.0; m.domain()], vec![0.0; placement.layout()]);
         let mut diagonal = PlacedDiagonal { m, placement, given, inverse };
         diagonal.place(space)?;
-        Ok(Ok(diagonal))
+        Ok(diagonal)
     }
 
     fn place(&mut self, space: &Threads<f64>) -> Result<(), BackendError> {

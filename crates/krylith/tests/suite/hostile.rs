@@ -1,9 +1,7 @@
 //! What must hold for systems that nobody would like to solve: "converged" is never wrong, nothing is silent, and no answer is worse
 //! than none. Answers are judged by arithmetic without rounding errors.
 
-mod exact;
-
-use exact::{Random, norm, relative_residual, residual};
+use crate::exact::{Random, norm, relative_residual, residual};
 use krylith::operator::LinearOperator;
 use krylith::report::{NullLevel, Outcome};
 use krylith::solver::{FillRule, Layout, MatchingMode, Method, PrecondSpec, Threshold};

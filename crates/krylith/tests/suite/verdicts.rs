@@ -1,9 +1,7 @@
 //! What is said of a system is true of the matrix and the right-hand side of this call: nothing that was found for an earlier matrix decides, and no b is
 //! changed. Answers are judged by arithmetic without rounding errors.
 
-mod exact;
-
-use exact::{Random, norm, relative_residual, residual};
+use crate::exact::{Random, norm, relative_residual, residual};
 use krylith::gallery::Problem;
 use krylith::report::NullLevel;
 use krylith::solver::{NullSpace, Precision};

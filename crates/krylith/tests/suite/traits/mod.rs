@@ -7,7 +7,7 @@
 //! * `prepared`: the whole of `Solver` on those two parts, with certification, recovery and report;
 //! * `narrow`: an incomplete Cholesky factor stored in `f32` under an `f64` solver.
 
-mod conformance;
+pub(crate) mod conformance;
 mod narrow;
 mod prepared;
 mod ranks;

@@ -71,7 +71,7 @@ fn ssor_recovers_from_a_zero_on_the_diagonal() {
     }
 }
 
-#[path = "../examples/own_preconditioner.rs"]
+#[path = "../../examples/own_preconditioner.rs"]
 #[allow(dead_code, reason = "the example's `main` runs elsewhere")]
 mod example;
 

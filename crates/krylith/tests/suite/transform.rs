@@ -1,6 +1,6 @@
 //! Matchings and orderings of real and of large matrices; ignored unless asked for.
 //!
-//! The real matrices are not part of this repository: `KRYLITH_MATRICES=FOLDER cargo test --test transform -- --ignored` runs this on
+//! The real matrices are not part of this repository: `KRYLITH_MATRICES=FOLDER cargo test --test suite transform -- --ignored` runs this on
 //! a folder that holds them as `spd/NAME.mtx.xz` and `general/NAME.mtx.xz`.
 
 use krylith::transform::{Matching, MatchingError, Ordering, OrderingQuality, order};

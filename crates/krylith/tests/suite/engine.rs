@@ -1,9 +1,7 @@
 //! The engine on threads: the space, plans, incomplete factors, and solves that are the same to the bit on any number of
 //! threads and any plan.
 
-#[path = "traits/conformance.rs"]
-mod conformance;
-
+use crate::traits::conformance;
 use krylith::gallery::Problem;
 use krylith::krylov::{BiCgStab, Cg, Gmres, Status, System};
 use krylith::matrix::Triangle;

@@ -9,6 +9,6 @@ fn the_table_of_preconditioners_is_that_of_the_registry() {
         let ways = info.usage().split(", ").map(|way| format!("`{way}`")).collect::<Vec<_>>().join(", ");
         table += &format!("| {ways} | {} | {} |\n", info.description, info.matrices.name());
     }
-    let readme = include_str!("../../../README.md");
+    let readme = include_str!("../../../../README.md");
     assert!(readme.contains(&table), "put this into README.md:\n{table}");
 }

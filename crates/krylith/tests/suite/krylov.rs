@@ -1,15 +1,13 @@
 //! Every Krylov method on small systems whose answers are known: against a dense factorization, against each other, and
 //! where they must give up.
 
-mod sequential;
-
+use crate::sequential::{Alternating, Diagonal, Rows, SYNCHRONISATIONS, Sequential, ilu0, jacobi};
 use krylith::gallery::Problem;
 use krylith::krylov::{BiCgStab, Cg, Fgmres, Finish, Gmres, Minres, Status, System};
 use krylith::observe::{History, Iteration, Observer};
 use krylith::operator::{Identity, LinearOperator};
 use krylith::stop::{IterationLimit, Residual, StopReason, StoppingCriterion};
 use krylith::{BackendError, Csr};
-use sequential::{Alternating, Diagonal, Rows, SYNCHRONISATIONS, Sequential, ilu0, jacobi};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
