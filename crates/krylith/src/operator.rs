@@ -54,6 +54,18 @@ pub struct NormalResidual<R> {
     pub cosines: R,
 }
 
+/// What a preconditioner makes of [`LinearOperator::update_apply_dots`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UpdateForm {
+    /// The update, the application and the products one after the other.
+    #[default]
+    InParts,
+    /// All of it in about the time of the update and an application: worth it even where z turns out not to be needed.
+    OnePass,
+    /// As `OnePass`, and z = r is not written: r has to be read instead.
+    Identity,
+}
+
 /// y = A x, for vectors of the space `S`.
 pub trait LinearOperator<S: Space> {
     /// What one application needs to write besides y: halo buffers, narrower vectors, nothing.
@@ -87,6 +99,11 @@ pub trait LinearOperator<S: Space> {
     ) -> Result<S::Scalar, BackendError> {
         self.apply(space, x, y, scratch)?;
         space.dot(x, y)
+    }
+
+    /// What [`update_apply_dots`](Self::update_apply_dots) does.
+    fn update_form(&self) -> UpdateForm {
+        UpdateForm::InParts
     }
 
     /// With z = A r, for a preconditioner A: r += a q, and then z, rᴴr and rᴴz in one synchronisation.
@@ -317,6 +334,10 @@ impl<S: Space, O: LinearOperator<S>> LinearOperator<S> for &O {
         (**self).apply_dot(space, x, y, scratch)
     }
 
+    fn update_form(&self) -> UpdateForm {
+        (**self).update_form()
+    }
+
     fn update_apply_dots(
         &self,
         space: &S,
@@ -395,6 +416,21 @@ impl<S: Space> LinearOperator<S> for Identity<S> {
         space.copy(x, y)
     }
 
+    fn update_form(&self) -> UpdateForm {
+        UpdateForm::Identity
+    }
+
+    fn update_apply_dots(
+        &self,
+        space: &S,
+        (a, q): (S::Scalar, &S::Vector),
+        r: &mut S::Vector,
+        _: &mut S::Vector,
+        _: &mut (),
+    ) -> Result<[S::Scalar; 2], BackendError> {
+        Ok([space.update_square(a, q, r)?; 2])
+    }
+
     fn apply_transpose(
         &self,
         space: &S,
@@ -448,6 +484,7 @@ trait Erased<S: Space, A: ?Sized>: Send + Sync {
         y: &mut S::Vector,
         scratch: &mut dyn Any,
     ) -> Result<S::Scalar, BackendError>;
+    fn update_form(&self) -> UpdateForm;
     fn update_apply_dots(
         &self,
         space: &S,
@@ -559,6 +596,10 @@ where
         Preconditioner::parts(self)
     }
 
+    fn update_form(&self) -> UpdateForm {
+        LinearOperator::update_form(self)
+    }
+
     fn update_apply_dots(
         &self,
         space: &S,
@@ -604,6 +645,10 @@ impl<S: Space, A: ?Sized> LinearOperator<S> for DynPreconditioner<S, A> {
         scratch: &mut Self::Scratch,
     ) -> Result<S::Scalar, BackendError> {
         self.inner.apply_dot(space, x, y, scratch.as_mut())
+    }
+
+    fn update_form(&self) -> UpdateForm {
+        self.inner.update_form()
     }
 
     fn update_apply_dots(

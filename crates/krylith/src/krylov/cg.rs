@@ -4,8 +4,9 @@
 //!
 //! x is updated together with p: until then it is the iterate before r, which `Best` may have to keep.
 //!
-//! Per iteration: 1 A, 1 M⁻¹, 3 synchronisations (pᵀq, ‖r‖, rᵀz), 3 updates. Stores r z p q and the best x. Where reading a result is costly
-//! there are 2 synchronisations (pᵀq; ‖r‖ and rᵀz), and one M⁻¹ more at the end, whose z nobody needs.
+//! Per iteration: 1 A, 1 M⁻¹, 3 synchronisations (pᵀq, ‖r‖, rᵀz), 3 updates. Stores r z p q and the best x. Where reading a result is costly,
+//! or M⁻¹ is a diagonal that is applied while r is updated, there are 2 synchronisations (pᵀq; ‖r‖ and rᵀz), and one M⁻¹ more at the end,
+//! whose z nobody needs.
 //! Breakdown: pᵀq ≤ 0 means that A is not positive definite, rᵀz ≤ 0 that M is not.
 //! Reference: Hestenes & Stiefel 1952, doi:10.6028/jres.049.044; preconditioned as in Saad, Iterative Methods for Sparse
 //! Linear Systems, 2nd ed., algorithm 9.1.
@@ -13,7 +14,7 @@
 use super::{Best, Finish, Status, System, finish};
 use crate::error::BackendError;
 use crate::observe::{Direction, Observer};
-use crate::operator::LinearOperator;
+use crate::operator::{LinearOperator, UpdateForm};
 use crate::scalar::{Real, Scalar};
 use crate::space::{Activity, Space};
 use crate::stop::StoppingCriterion;
@@ -81,6 +82,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
         let System { space, a, m } = system;
         let Cg { r, z, p, q, a_scratch, m_scratch, best, has_direction } = self;
         best.start();
+        let form = m.update_form();
 
         // r = b − A x
         let mut now = system.start(b, x, r, a_scratch)?;
@@ -96,6 +98,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
             if ended.is_none() {
                 rz = match ahead.take() {
                     Some(known) => known,
+                    None if form == UpdateForm::Identity => space.dot(r, r)?,
                     None => space.during(Activity::Preconditioner, || m.apply_dot(space, r, z, m_scratch))?,
                 };
                 ended = not_positive(rz, Status::IndefinitePreconditioner);
@@ -106,15 +109,16 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
                 }
                 return Ok(finish(&now, status));
             }
+            let z_new = if form == UpdateForm::Identity { &*r } else { &*z };
             // β = rᵀz_new / rᵀz_old;  x += α p;  p = z + β p
             let beta = match rz_old {
                 Some(old) => rz / old,
-                None if *has_direction => conjugate(space, z, p, q)?,
+                None if *has_direction => conjugate(space, z_new, p, q)?,
                 None => S::Scalar::ZERO,
             };
             match pending.take() {
-                Some(alpha) => space.cg_direction(alpha, z, beta, p, x)?,
-                None => space.axpby(S::Scalar::ONE, z, beta, p)?,
+                Some(alpha) => space.cg_direction(alpha, z_new, beta, p, x)?,
+                None => space.axpby(S::Scalar::ONE, z_new, beta, p)?,
             }
             rz_old = Some(rz);
             // q = A p;  α = rᵀz / pᵀq
@@ -130,7 +134,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
                 return Ok(finish(&now, Status::NotFinite));
             }
             // r −= α q
-            let norm = if space.reads_are_costly() {
+            let norm = if space.reads_are_costly() || form != UpdateForm::InParts {
                 let [rr, rz] = m.update_apply_dots(space, (-alpha, &*q), r, z, m_scratch)?;
                 ahead = Some(rz);
                 rr.real().sqrt()

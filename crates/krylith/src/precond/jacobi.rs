@@ -11,9 +11,9 @@ use super::require_pattern;
 use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, SetupError};
 use crate::matrix::{Csr, Pattern};
-use crate::operator::{LinearOperator, Parts, Preconditioner, Recipe, Symbolic};
+use crate::operator::{LinearOperator, Parts, Preconditioner, Recipe, Symbolic, UpdateForm};
 use crate::scalar::Scalar;
-use crate::space::{CHUNK, Threads, require_same};
+use crate::space::{Activity, CHUNK, Space, Threads, require_same};
 use std::sync::Arc;
 
 /// The recipe.
@@ -173,6 +173,21 @@ impl<T: Scalar> LinearOperator<Threads<T>> for JacobiFactor<T> {
 
     fn apply(&self, space: &Threads<T>, x: &Vec<T>, y: &mut Vec<T>, _: &mut ()) -> Result<(), BackendError> {
         multiply_by_diagonal(space, &self.inverse, x, y)
+    }
+
+    fn update_form(&self) -> UpdateForm {
+        UpdateForm::OnePass
+    }
+
+    fn update_apply_dots(
+        &self,
+        space: &Threads<T>,
+        (a, q): (T, &Vec<T>),
+        r: &mut Vec<T>,
+        z: &mut Vec<T>,
+        _: &mut (),
+    ) -> Result<[T; 2], BackendError> {
+        space.during(Activity::Preconditioner, || space.update_diagonal((a, q), &self.inverse, r, z))
     }
 
     /// A diagonal of real numbers is its own transpose; one of complex numbers is applied to conjugates.

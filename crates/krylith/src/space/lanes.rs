@@ -21,21 +21,27 @@ pub(crate) fn combine<T: Scalar>(l: [T; LANES]) -> T {
     ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]))
 }
 
+/// Σ conj(xᵢ) yᵢ in lanes, with the instructions of the caller.
+#[inline(always)]
+fn dot_here<T: Scalar>(x: &[T], y: &[T]) -> T {
+    let mut lanes = [T::ZERO; LANES];
+    let (xs, x_rest) = x.as_chunks::<LANES>();
+    let (ys, y_rest) = y.as_chunks::<LANES>();
+    for (x, y) in xs.iter().zip(ys) {
+        for l in 0..LANES {
+            lanes[l] += x[l].conj() * y[l];
+        }
+    }
+    for (l, (x, y)) in x_rest.iter().zip(y_rest).enumerate() {
+        lanes[l] += x.conj() * *y;
+    }
+    combine(lanes)
+}
+
 dispatch! {
     /// Σ conj(xᵢ) yᵢ of one chunk, in lanes.
     pub(crate) fn dot<T: Scalar>(x: &[T], y: &[T]) -> T {
-        let mut lanes = [T::ZERO; LANES];
-        let (xs, x_rest) = x.as_chunks::<LANES>();
-        let (ys, y_rest) = y.as_chunks::<LANES>();
-        for (x, y) in xs.iter().zip(ys) {
-            for l in 0..LANES {
-                lanes[l] += x[l].conj() * y[l];
-            }
-        }
-        for (l, (x, y)) in x_rest.iter().zip(y_rest).enumerate() {
-            lanes[l] += x.conj() * *y;
-        }
-        combine(lanes)
+        dot_here(x, y)
     }
 
     /// Σ xᵢ in eight lanes: term k goes to lane k mod 8, and the lanes are added as ((0+4)+(2+6)) + ((1+5)+(3+7)). So are the sums of
@@ -84,17 +90,16 @@ dispatch! {
         for (q, r) in q.iter().zip(&mut *r) {
             *r = a * *q + *r;
         }
-        let mut lanes = [T::ZERO; LANES];
-        let (rs, rest) = r.as_chunks::<LANES>();
-        for r in rs {
-            for l in 0..LANES {
-                lanes[l] += r[l].conj() * r[l];
-            }
+        dot_here(r, r)
+    }
+
+    /// r += a q and z = d r entry by entry, and Σ conj(rᵢ) rᵢ and Σ conj(rᵢ) zᵢ of the new r, of one chunk, in lanes.
+    pub(crate) fn update_diagonal<T: Scalar>(a: T, q: &[T], d: &[T], r: &mut [T], z: &mut [T]) -> [T; 2] {
+        for ((q, d), (r, z)) in q.iter().zip(d).zip(r.iter_mut().zip(&mut *z)) {
+            *r = a * *q + *r;
+            *z = *r * *d;
         }
-        for (l, r) in rest.iter().enumerate() {
-            lanes[l] += r.conj() * *r;
-        }
-        combine(lanes)
+        [dot_here(r, r), dot_here(r, z)]
     }
 
     /// x += a p, and then p = z + b p, in the order of two updates.
@@ -131,6 +136,11 @@ mod tests {
             axpby(-0.3, &y, 1.0, &mut r2);
             assert_eq!(square.to_bits(), naive(&r2, &r2).to_bits());
             assert_eq!(r, r2);
+            let (d, mut r3, mut z) = (&y, x.clone(), vec![0.0; n]);
+            let sums = update_diagonal(-0.3, &y, d, &mut r3, &mut z);
+            let scaled: Vec<f64> = r2.iter().zip(d).map(|(r, d)| r * d).collect();
+            assert_eq!(sums.map(f64::to_bits), [naive(&r2, &r2), naive(&r2, &scaled)].map(f64::to_bits));
+            assert_eq!((r3, z), (r2, scaled));
             let (mut p, mut u, mut p2, mut u2) = (x.clone(), y.clone(), x.clone(), y.clone());
             cg_direction(0.3, &r, 0.7, &mut p, &mut u);
             axpby(0.3, &p2, 1.0, &mut u2);

@@ -192,15 +192,25 @@ pub trait Space {
         Ok(out)
     }
 
-    /// r += a q, and ‖r‖₂ of the new r: one pass where a space overrides it.
+    /// r += a q, and rᴴr of the new r: one pass where a space overrides it.
+    fn update_square(
+        &self,
+        a: Self::Scalar,
+        q: &Self::Vector,
+        r: &mut Self::Vector,
+    ) -> Result<Self::Scalar, BackendError> {
+        self.axpby(a, q, Self::Scalar::ONE, r)?;
+        self.dot(r, r)
+    }
+
+    /// The same with ‖r‖₂ of the new r.
     fn update_norm(
         &self,
         a: Self::Scalar,
         q: &Self::Vector,
         r: &mut Self::Vector,
     ) -> Result<Self::Real, BackendError> {
-        self.axpby(a, q, Self::Scalar::ONE, r)?;
-        self.norm(r)
+        Ok(self.update_square(a, q, r)?.real().sqrt())
     }
 
     /// x += a p, and then p = z + b p: the step of conjugate gradients and their next direction, one pass where a space overrides

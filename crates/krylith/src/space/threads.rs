@@ -132,20 +132,90 @@ impl<T: Scalar> Threads<T> {
         divide: impl Fn(&Member<'_>) -> Range<usize> + Sync,
         chunk: impl Fn(Range<usize>) -> T + Sync,
     ) -> T {
-        let mut sums = self.sums(n, 1);
-        let sums = &mut sums[..n.div_ceil(CHUNK)];
+        let [sum] = self.sums_of_chunks(n, divide, |range| [chunk(range)]);
+        sum
+    }
+
+    /// The same for `K` functions at once.
+    fn sums_of_chunks<const K: usize>(
+        &self,
+        n: usize,
+        divide: impl Fn(&Member<'_>) -> Range<usize> + Sync,
+        chunk: impl Fn(Range<usize>) -> [T; K] + Sync,
+    ) -> [T; K] {
+        let chunks = n.div_ceil(CHUNK);
+        let mut sums = self.sums(n, K);
         {
-            let parts = DisjointSlice::new(sums);
+            let parts = DisjointSlice::new(&mut sums[..K * chunks]);
             self.team.run(|member| {
                 let own = divide(&member);
                 for first in own.clone().step_by(CHUNK) {
-                    let sum = chunk(first..(first + CHUNK).min(own.end));
-                    // SAFETY: ranges begin at multiples of CHUNK and do not overlap, so each chunk has one member.
-                    unsafe { parts.write(first / CHUNK, sum) };
+                    for (k, sum) in chunk(first..(first + CHUNK).min(own.end)).into_iter().enumerate() {
+                        // SAFETY: ranges begin at multiples of CHUNK and do not overlap, so each chunk has one member.
+                        unsafe { parts.write(k * chunks + first / CHUNK, sum) };
+                    }
                 }
             });
         }
+        std::array::from_fn(|k| lanes::sum(&sums[k * chunks..(k + 1) * chunks]))
+    }
+
+    /// Sums a function of every chunk of what the members write, each chunk as soon as it is written: `write` says of each piece, in
+    /// ascending order without gaps, that it is there. So the pieces need not begin at multiples of [`CHUNK`]; the few chunks of which two
+    /// members have written a part are summed at the end.
+    pub(crate) fn sum_written(
+        &self,
+        n: usize,
+        write: impl Fn(Member<'_>, &mut dyn FnMut(Range<usize>)) + Sync,
+        chunk: impl Fn(Range<usize>) -> T + Sync,
+    ) -> T {
+        let chunks = n.div_ceil(CHUNK);
+        let range_of = |index: usize| index * CHUNK..((index + 1) * CHUNK).min(n);
+        let mut sums = self.sums(n, 2);
+        let (sums, is_summed) = sums[..2 * chunks].split_at_mut(chunks);
+        is_summed.fill(T::ZERO);
+        {
+            let (sums, is_summed) = (DisjointSlice::new(sums), DisjointSlice::new(is_summed));
+            self.team.run(|member| {
+                let mut next = None;
+                write(member, &mut |written| {
+                    let first = next.get_or_insert(written.start.div_ceil(CHUNK));
+                    while *first < chunks && range_of(*first).end <= written.end {
+                        // SAFETY: this member has written the whole chunk, and nobody else any of it.
+                        unsafe {
+                            sums.write(*first, chunk(range_of(*first)));
+                            is_summed.write(*first, T::ONE);
+                        }
+                        *first += 1;
+                    }
+                });
+            });
+        }
+        for index in (0..chunks).filter(|&index| is_summed[index] == T::ZERO) {
+            sums[index] = chunk(range_of(index));
+        }
         lanes::sum(sums)
+    }
+
+    /// r += a q and z = d r entry by entry, and then rᴴr and rᴴz, in one pass.
+    pub(crate) fn update_diagonal(
+        &self,
+        (a, q): (T, &[T]),
+        d: &[T],
+        r: &mut [T],
+        z: &mut [T],
+    ) -> Result<[T; 2], BackendError> {
+        let n = r.len();
+        require_same("q and the diagonal", &q.len(), &d.len())?;
+        require_same("r and the diagonal", &n, &d.len())?;
+        require_same("z and the diagonal", &z.len(), &d.len())?;
+        let (r, z) = (DisjointSlice::new(r), DisjointSlice::new(z));
+        let in_parts = |member: &Member<'_>| member.part(n, CHUNK);
+        Ok(self.sums_of_chunks(n, in_parts, |range| {
+            // SAFETY: every chunk is visited once, by one member.
+            let (own_r, own_z) = unsafe { (r.get(range.clone()), z.get(range.clone())) };
+            lanes::update_diagonal(a, &q[range.clone()], &d[range], own_r, own_z)
+        }))
     }
 }
 
@@ -351,39 +421,26 @@ impl<T: Scalar> Space for Threads<T> {
         require_same("update_dots", &t.len(), &r.len())?;
         require_same("update_dots", &w.len(), &r.len())?;
         let n = r.len();
-        let chunks = n.div_ceil(CHUNK);
-        let mut sums = self.sums(n, 2);
-        let (first_sums, second_sums) = sums[..2 * chunks].split_at_mut(chunks);
-        {
-            let (r, rr, wr) =
-                (DisjointSlice::new(r), DisjointSlice::new(first_sums), DisjointSlice::new(second_sums));
-            self.team.run(|member| {
-                for first in member.part(n, CHUNK).step_by(CHUNK) {
-                    let range = first..(first + CHUNK).min(n);
-                    // SAFETY: parts begin at multiples of CHUNK, so each chunk has one member.
-                    unsafe {
-                        let r = r.get(range.clone());
-                        lanes::axpby(a, &t[range.clone()], T::ONE, r);
-                        rr.write(first / CHUNK, lanes::dot(r, r));
-                        wr.write(first / CHUNK, lanes::dot(&w[range], r));
-                    }
-                }
-            });
-        }
-        Ok([lanes::sum(first_sums), lanes::sum(second_sums)])
+        let r = DisjointSlice::new(r);
+        let in_parts = |member: &Member<'_>| member.part(n, CHUNK);
+        Ok(self.sums_of_chunks(n, in_parts, |range| {
+            // SAFETY: every chunk is visited once, by one member.
+            let r = unsafe { r.get(range.clone()) };
+            lanes::axpby(a, &t[range.clone()], T::ONE, r);
+            [lanes::dot(r, r), lanes::dot(&w[range], r)]
+        }))
     }
 
-    fn update_norm(&self, a: T, q: &Vec<T>, r: &mut Vec<T>) -> Result<T::Real, BackendError> {
-        require_same("update_norm", &q.len(), &r.len())?;
+    fn update_square(&self, a: T, q: &Vec<T>, r: &mut Vec<T>) -> Result<T, BackendError> {
+        require_same("update_square", &q.len(), &r.len())?;
         let n = r.len();
         let r = DisjointSlice::new(r);
-        let square = self.sum_chunks(n, |range| {
+        Ok(self.sum_chunks(n, |range| {
             let q = &q[range.clone()];
             // SAFETY: every chunk is visited once, by one member.
             let r = unsafe { r.get(range) };
             lanes::update_square(a, q, r)
-        });
-        Ok(crate::scalar::Real::sqrt(square.real()))
+        }))
     }
 
     fn cg_direction(

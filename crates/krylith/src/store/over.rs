@@ -4,7 +4,7 @@
 
 use crate::error::{BackendError, SetupError};
 use crate::matrix::Csr;
-use crate::operator::{LinearOperator, Parts, Preconditioner, SplitSweeps, SplitVectors};
+use crate::operator::{LinearOperator, Parts, Preconditioner, SplitSweeps, SplitVectors, UpdateForm};
 use crate::placement::KeptMatrix;
 use crate::space::Space;
 use std::any::Any;
@@ -55,6 +55,10 @@ impl<S: Space, K, M: LinearOperator<S>> LinearOperator<S> for Over<K, M> {
         scratch: &mut M::Scratch,
     ) -> Result<S::Scalar, BackendError> {
         self.m.apply_dot(space, x, y, scratch)
+    }
+
+    fn update_form(&self) -> UpdateForm {
+        self.m.update_form()
     }
 
     fn update_apply_dots(

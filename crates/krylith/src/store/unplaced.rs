@@ -2,10 +2,10 @@
 
 use crate::error::{BackendError, SetupError};
 use crate::matrix::Csr;
-use crate::operator::{DynPreconditioner, LinearOperator, Parts, Preconditioner};
+use crate::operator::{DynPreconditioner, LinearOperator, Parts, Preconditioner, UpdateForm};
 use crate::placement::{KeptMatrix, SharedPlacement, Side};
 use crate::precond::multiply_by_diagonal;
-use crate::space::{Space, Threads};
+use crate::space::{Activity, Space, Threads};
 use std::any::Any;
 
 /// M in the order of A: x is brought there, and the product back.
@@ -135,6 +135,21 @@ impl LinearOperator<Threads<f64>> for PlacedDiagonal {
         _: &mut (),
     ) -> Result<(), BackendError> {
         multiply_by_diagonal(space, &self.inverse, x, y)
+    }
+
+    fn update_form(&self) -> UpdateForm {
+        UpdateForm::OnePass
+    }
+
+    fn update_apply_dots(
+        &self,
+        space: &Threads<f64>,
+        (a, q): (f64, &Vec<f64>),
+        r: &mut Vec<f64>,
+        z: &mut Vec<f64>,
+        _: &mut (),
+    ) -> Result<[f64; 2], BackendError> {
+        space.during(Activity::Preconditioner, || space.update_diagonal((a, q), &self.inverse, r, z))
     }
 }
 

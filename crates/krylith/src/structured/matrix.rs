@@ -22,7 +22,7 @@ use crate::matrix::{Csr, Pattern, SeenValues};
 use crate::operator::LinearOperator;
 use crate::placement::{self, Order, storage};
 use crate::simd::LANES;
-use crate::space::{Threads, require_same};
+use crate::space::{Threads, dot_chunk, require_same};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -430,26 +430,72 @@ impl LinearOperator<Threads<f64>> for StencilMatrix {
         y: &mut Vec<f64>,
         _: &mut (),
     ) -> Result<(), BackendError> {
+        self.check(x, y)?;
+        let y = DisjointSlice::new(y);
+        // SAFETY: the lengths were checked; a unit has one member.
+        space
+            .team()
+            .run(|member| unsafe { self.multiply(member.part(self.layout.units(), 1), x, &y, |_| ()) });
+        Ok(())
+    }
+
+    /// Products are summed while what they are of is in cache.
+    fn apply_dot(
+        &self,
+        space: &Threads<f64>,
+        x: &Vec<f64>,
+        y: &mut Vec<f64>,
+        _: &mut (),
+    ) -> Result<f64, BackendError> {
+        self.check(x, y)?;
+        let n = y.len();
+        let y = DisjointSlice::new(y);
+        Ok(space.sum_written(
+            n,
+            // SAFETY: as in `apply`.
+            |member, written| unsafe { self.multiply(member.part(self.layout.units(), 1), x, &y, written) },
+            // SAFETY: a chunk is read by the member that has written it, or when all are done.
+            |range| dot_chunk(&x[range.clone()], unsafe { y.get(range) }),
+        ))
+    }
+}
+
+impl StencilMatrix {
+    fn check(&self, x: &[f64], y: &[f64]) -> Result<(), BackendError> {
         self.require_values()?;
         require_same("x and the columns of A", &x.len(), &self.positions())?;
-        require_same("y and the rows of A", &y.len(), &self.positions())?;
+        require_same("y and the rows of A", &y.len(), &self.positions())
+    }
+
+    /// y = A x in these units and the gaps beside them; says of each piece of y when it is written.
+    ///
+    /// # Safety
+    /// x and y are as long as [`positions`](Self::positions) says, and nobody else uses these units of y meanwhile.
+    unsafe fn multiply(
+        &self,
+        units: Range<usize>,
+        x: &[f64],
+        y: &DisjointSlice<'_, f64>,
+        mut written: impl FnMut(Range<usize>),
+    ) {
         let (layout, dof) = (&*self.layout, self.dof);
-        let y = DisjointSlice::new(y);
-        with_sides!(self, sides => space.team().run(|member| {
-            for unit in member.part(layout.units(), 1) {
-                // SAFETY: the lengths were checked; the steps of a unit and the gap beside it have one member.
-                unsafe {
-                    if unit == 0 {
-                        clear(&y, 0..layout.first, dof);
-                    }
-                    for piece in layout.pieces_of(unit) {
-                        kernels::multiply(dof, &sides, &piece, x.as_ptr(), y.as_mut_ptr());
-                    }
-                    clear(&y, layout.gap_after(unit), dof);
+        let width = dof * LANES;
+        let places = |steps: Range<usize>| steps.start * width..steps.end * width;
+        with_sides!(self, sides => for unit in units {
+            // SAFETY: by the caller's promise.
+            unsafe {
+                if unit == 0 {
+                    clear(y, 0..layout.first, dof);
+                    written(places(0..layout.first));
                 }
+                for piece in layout.pieces_of(unit) {
+                    kernels::multiply(dof, &sides, &piece, x.as_ptr(), y.as_mut_ptr());
+                    written(places(piece.steps));
+                }
+                clear(y, layout.gap_after(unit), dof);
+                written(places(layout.gap_after(unit)));
             }
-        }));
-        Ok(())
+        });
     }
 }
 

@@ -5,7 +5,7 @@ use crate::traits::conformance;
 use krylith::gallery::Problem;
 use krylith::krylov::{BiCgStab, Cg, Gmres, Status, System};
 use krylith::matrix::Triangle;
-use krylith::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
+use krylith::operator::{Identity, LinearOperator, Preconditioner, Recipe, Symbolic, UpdateForm};
 use krylith::precond::{Incomplete, Jacobi};
 use krylith::schedule::{Plan, Schedule};
 use krylith::space::{Space, Threads};
@@ -308,4 +308,30 @@ fn single_precision_solves_to_its_own_accuracy() {
     let finish = Cg::new(system).unwrap().solve(system, &b, &mut x, &mut stop, &mut ()).unwrap();
     assert_eq!(finish.status, Status::Stopped(StopReason::ResidualMet));
     assert!(x.iter().all(|x| (x - 1.0).abs() < 1e-3));
+}
+
+/// An update of r with M⁻¹ r and two products in one pass has the bits of its parts, for M = I and for a diagonal.
+#[test]
+fn updates_with_a_diagonal_are_those_in_parts() {
+    let a = problem("jump3d:20");
+    let n = a.nrows();
+    let vector = |k: usize| (0..n).map(|i| ((i * k) as f64).sin()).collect::<Vec<_>>();
+    for threads in [1, 2, 3] {
+        let space = Threads::new(threads);
+        let jacobi = Jacobi::default().analyze(&space, &a).unwrap().factor(&space, &a).unwrap();
+        let (q, mut r, mut z) = (vector(3), vector(5), vector(7));
+        let (mut r2, mut z2) = (r.clone(), z.clone());
+        assert_eq!(jacobi.update_form(), UpdateForm::OnePass);
+        let sums = jacobi.update_apply_dots(&space, (-0.3, &q), &mut r, &mut z, &mut ()).unwrap();
+        space.axpby(-0.3, &q, 1.0, &mut r2).unwrap();
+        jacobi.apply(&space, &r2, &mut z2, &mut ()).unwrap();
+        assert_eq!(sums, [space.dot(&r2, &r2).unwrap(), space.dot(&r2, &z2).unwrap()]);
+        assert_eq!((&r, &z), (&r2, &z2));
+
+        let none = Identity::<Threads<f64>>::new(n);
+        assert_eq!(none.update_form(), UpdateForm::Identity);
+        let sums = none.update_apply_dots(&space, (0.7, &q), &mut r, &mut z, &mut ()).unwrap();
+        space.axpby(0.7, &q, 1.0, &mut r2).unwrap();
+        assert_eq!((sums, &r), ([space.dot(&r2, &r2).unwrap(); 2], &r2));
+    }
 }

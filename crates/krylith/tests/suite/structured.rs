@@ -1,7 +1,10 @@
 //! Ordinary matrices that are solved on the grid inside of them, beside the same without it.
 
 use krylith::gallery::Problem;
+use krylith::operator::LinearOperator;
 use krylith::solver::{Layout, Method, Precision, PrecondSpec};
+use krylith::space::{Space, Threads};
+use krylith::structured::{StencilMatrix, Structure};
 use krylith::{Csr, Report, Solver};
 
 fn problem(name: &str) -> Csr<f64> {
@@ -89,6 +92,26 @@ fn residuals_are_those_of_the_usual_way() {
 }
 
 /// Values change: constant coefficients become others and come back; a factor may be kept on purpose.
+/// Chunks of the sum do not begin where the threads' units do.
+#[test]
+fn a_product_with_its_sum_has_the_bits_of_two_passes() {
+    for name in ["poisson2d:150x64", "poisson2d:7x900", "hpcg:17", "euler3d:9", "jump3d:21"] {
+        let a = problem(name);
+        for threads in [1, 2, 3, 7] {
+            let space = Threads::new(threads);
+            let found = Structure::detect(a.pattern()).unwrap();
+            let on_grid = StencilMatrix::from_csr(&space, found.grid, &found.stencil, found.dof, &a).unwrap();
+            let (mut x, mut y, mut y2) = (on_grid.vector(), on_grid.vector(), on_grid.vector());
+            on_grid.gather(&space, &right_hand_side(a.nrows()), &mut x).unwrap();
+            y2.fill(f64::NAN);
+            on_grid.apply(&space, &x, &mut y, &mut ()).unwrap();
+            let sum = on_grid.apply_dot(&space, &x, &mut y2, &mut ()).unwrap();
+            assert_eq!(sum.to_bits(), space.dot(&x, &y).unwrap().to_bits(), "{name}, {threads} threads");
+            assert_eq!(y, y2, "{name}, {threads} threads");
+        }
+    }
+}
+
 #[test]
 fn values_may_change() {
     let mut a = problem("poisson3d:32");
