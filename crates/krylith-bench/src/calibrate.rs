@@ -230,7 +230,7 @@ fn measure(
     let method = if symmetric { Method::Cg } else { Method::BiCgStab };
     let solver = Solver::new()
         .method(method)
-        .preconditioner(kind)
+        .preconditioner(kind.clone())
         .precision(precision)
         .layout(trial.layout)
         .threads(options.threads)

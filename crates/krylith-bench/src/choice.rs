@@ -138,12 +138,12 @@ fn contestants(options: &Options, a: &Csr<f64>) -> Result<Vec<Contestant>, Failu
                 continue;
             }
         }
-        ways.push((kind, Precision::F64));
+        ways.push((kind.clone(), Precision::F64));
         if !kind.is_complete() && !name.starts_with('b') {
             ways.push((kind, Precision::Mixed));
         }
     }
-    ways.extend(plan.proposals.iter().map(|proposal| (proposal.preconditioner, proposal.precision)));
+    ways.extend(plan.proposals.iter().map(|proposal| (proposal.preconditioner.clone(), proposal.precision)));
     let name = format!("{} with {}{}", plan.method, plan.preconditioner, in_f32(plan.precision));
     let mut all = vec![Contestant { name, solver: auto.clone(), seconds: f64::INFINITY, is_out: false }];
     for (kind, precision) in ways {

@@ -123,7 +123,7 @@ fn ways(a: &Csr<f64>, rhs: Choice) -> Vec<(Rhs, Method, PrecondSpec)> {
         }
     };
     ways.push((Method::Auto, PrecondSpec::auto()));
-    let with = |&rhs| ways.iter().map(move |&(method, preconditioner)| (rhs, method, preconditioner));
+    let with = |&rhs| ways.iter().map(move |(method, preconditioner)| (rhs, *method, preconditioner.clone()));
     rhs.sides().iter().flat_map(with).collect()
 }
 

@@ -98,7 +98,8 @@ fn write(options: &Options, name: &str, file: &Path, a: &Csr<f64>, out: &Path) -
     io::write_vector(folder.join("b.npy"), &b)?;
     for (method, preconditioner) in methods {
         for steps in STEPS {
-            let solver = Solver::new().method(method).preconditioner(preconditioner).threads(options.threads);
+            let solver =
+                Solver::new().method(method).preconditioner(preconditioner.clone()).threads(options.threads);
             let x = solver.rtol(0.0).max_iterations(steps).solve(a, &b)?.x;
             io::write_vector(folder.join(format!("{method}-{steps}.npy")), &x)?;
         }

@@ -129,7 +129,7 @@ fn fallbacks(all: &[Fallback]) -> Vec<String> {
             true => "any failure, slow progress too".into(),
             false => failures.collect::<Vec<_>>().join(", "),
         };
-        lines.push(format!("{failures}: {}", remedy_in_short(fallback.then)));
+        lines.push(format!("{failures}: {}", remedy_in_short(&fallback.then)));
         before.extend(&fallback.after);
     }
     lines
@@ -148,7 +148,7 @@ fn failure_in_short(failure: Fault) -> String {
     }
 }
 
-fn remedy_in_short(remedy: Remedy) -> String {
+fn remedy_in_short(remedy: &Remedy) -> String {
     match remedy {
         Remedy::ShiftDiagonal => "shift the diagonal, by as little as works".into(),
         Remedy::Diagonal => "take the diagonal alone".into(),

@@ -155,11 +155,11 @@ fn by_threshold(options: &Solve) -> bool {
 }
 
 fn memory_remedy(options: &Solve, needed: u64) -> String {
-    let asked = options.precond;
+    let asked = &options.precond;
     let less = match asked.weaker() {
         _ if by_threshold(options) => "take a larger tolerance, ".into(),
         Some(weaker) => format!("take a lower level of fill, such as --precond {weaker}, "),
-        None if asked.is_none() || asked == PrecondSpec::jacobi() => String::new(),
+        None if asked.is_none() || *asked == PrecondSpec::jacobi() => String::new(),
         None => "take --precond jacobi, which stores one number per row, ".into(),
     };
     let fewer = match options.solver {

@@ -199,7 +199,7 @@ fn solver(options: &Solve, threads: Option<NonZeroUsize>) -> Result<Solver, Fail
     };
     let mut solver = Solver::new()
         .method(method)
-        .preconditioner(options.precond)
+        .preconditioner(options.precond.clone())
         .schedule(schedule)
         .layout(layout)
         .precision(precision)

@@ -157,7 +157,7 @@ fn replay(done: &Done, r: &Report) -> Option<String> {
         write!(command, " --reorder {}", last.ordering).expect("writing to a string");
     }
     // Another factor than the planned one is made from A.
-    let factor = |rung: &Rung| (rung.preconditioner, rung.precision, rung.ordering);
+    let factor = |rung: &Rung| (rung.preconditioner.clone(), rung.precision, rung.ordering);
     if let Some(source) = done.options.precond_matrix.as_ref().filter(|_| factor(&r.rungs[0]) == factor(last))
     {
         write!(command, " --precond-matrix {source}").expect("writing to a string");
@@ -223,11 +223,11 @@ fn meaning(r: &Report) -> Option<String> {
 
 /// Why the method was chosen, without its name where that stands in the line above. Where others followed, that line has the last of them.
 fn because(r: &Report) -> String {
-    let name = |method: Method, preconditioner: PrecondSpec| format!("{method} with {preconditioner}");
-    let first = name(r.plan.method, r.plan.preconditioner);
+    let name = |method: Method, preconditioner: &PrecondSpec| format!("{method} with {preconditioner}");
+    let first = name(r.plan.method, &r.plan.preconditioner);
     let reasons = r.choice.strip_prefix(&format!("{first}: ")).unwrap_or(&r.choice);
     // What could not be set up has no rung.
-    let names = r.rungs.iter().map(|rung| name(rung.method, rung.preconditioner));
+    let names = r.rungs.iter().map(|rung| name(rung.method, &rung.preconditioner));
     let others: Vec<String> =
         names.enumerate().filter(|(k, name)| *k > 0 || *name != first).map(|(_, name)| name).collect();
     if others.is_empty() {

@@ -117,7 +117,7 @@ pub fn measure(device: &Device, side: usize) -> Result<DeviceFigures, SolveError
 }
 
 fn solve(device: &Device, a: &Csr<f64>, preconditioner: PrecondSpec) -> Result<SolveFigures, SolveError> {
-    let solver = Solver::new().method(Method::Cg).preconditioner(preconditioner);
+    let solver = Solver::new().method(Method::Cg).preconditioner(preconditioner.clone());
     let mut b = vec![0.0; a.nrows()];
     a.mul_vec(&vec![1.0; a.ncols()], &mut b).map_err(krylith::SetupError::from)?;
     let prepared = solver.on(device).prepare(a)?;

@@ -382,14 +382,14 @@ impl Report {
         let mut plan = self.plan.clone();
         plan.sparsify = plan.decided_sparsify();
         if let (Some(first), Some(last)) = (self.rungs.first(), self.rungs.last()) {
-            let factor = |rung: &Rung| (rung.preconditioner, rung.precision, rung.ordering);
+            let factor = |rung: &Rung| (rung.preconditioner.clone(), rung.precision, rung.ordering);
             if factor(first) != factor(last) {
                 // Another factor than the planned one is made from A.
                 plan.sparsify = Sparsify::Off;
             }
         }
         if let Some(last) = self.rungs.last() {
-            (plan.method, plan.preconditioner) = (last.method, last.preconditioner);
+            (plan.method, plan.preconditioner) = (last.method, last.preconditioner.clone());
             (plan.precision, plan.ordering) = (last.precision, last.ordering);
         }
         plan.reasons = vec![ReasonCode::AsPlanned.into()];

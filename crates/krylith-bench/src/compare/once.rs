@@ -45,8 +45,8 @@ pub fn run(options: &OnceOptions) -> Result<(), Failure> {
             );
         }
     };
-    let (method, preconditioner) = (method.parse()?, preconditioner.parse()?);
-    let solver = Solver::new().method(method).preconditioner(preconditioner).precision(precision);
+    let (method, preconditioner): (_, PrecondSpec) = (method.parse()?, preconditioner.parse()?);
+    let solver = Solver::new().method(method).preconditioner(preconditioner.clone()).precision(precision);
     let (a, given) = system::read(&options.file)?;
     let mut line = Line {
         peer: "krylith".into(),

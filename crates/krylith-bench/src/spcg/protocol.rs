@@ -77,7 +77,7 @@ pub struct Ran {
 }
 
 /// A protocol with the numbers that it has for one matrix.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum Solving {
     Ours(PrecondSpec),
     /// The fill factor; none for ILU(0).
@@ -132,15 +132,15 @@ impl Protocol {
 }
 
 impl Solving {
-    pub fn run(self, a: &Csr<f64>, asked: &Asked) -> Result<Ran, Failure> {
+    pub fn run(&self, a: &Csr<f64>, asked: &Asked) -> Result<Ran, Failure> {
         match self {
-            Solving::Ours(precond) => ours(a, precond, asked),
-            Solving::Single(fill) => single(a, fill, asked),
+            Solving::Ours(precond) => ours(a, precond.clone(), asked),
+            Solving::Single(fill) => single(a, *fill, asked),
         }
     }
 
     /// Seconds of a set-up and of an iteration, as a model has them: by rows.
-    pub fn model(self, machine: &Machine, a: &Csr<f64>, sweeps: &Sweeps) -> (f64, f64) {
+    pub fn model(&self, machine: &Machine, a: &Csr<f64>, sweeps: &Sweeps) -> (f64, f64) {
         let mut machine = machine.clone();
         if let Solving::Single(_) = self {
             let rows = &mut machine.rows;
@@ -163,12 +163,12 @@ impl Solving {
     }
 
     /// Seconds of a set-up; that of a factor by threshold is taken to cost as much per entry as one on a pattern.
-    pub fn model_set_up(self, machine: &Machine, a: &Csr<f64>, sweeps: &Sweeps) -> f64 {
+    pub fn model_set_up(&self, machine: &Machine, a: &Csr<f64>, sweeps: &Sweeps) -> f64 {
         1e-9 * machine.set_up(StorageKind::Rows, (a.nrows(), a.nnz()), sweeps.entries as f64, 1.0)
     }
 
     /// The diagonal of a symmetric factor is swept twice.
-    fn is_symmetric(self) -> bool {
+    fn is_symmetric(&self) -> bool {
         matches!(self, Solving::Ours(precond) if precond.info().symmetric)
     }
 }

@@ -41,7 +41,7 @@ const BUDGET: f64 = 6.0;
 /// Runs the study and writes its folder.
 pub fn run(options: &Options) -> Result<(), Failure> {
     let setting = Setting {
-        protocol: options.protocol.words(options.precond),
+        protocol: options.protocol.words(options.precond.clone()),
         all_converge: options.protocol != Protocol::Ours,
         refused: Vec::new(),
     };
@@ -129,7 +129,7 @@ fn measured(options: &Options) -> Result<Vec<Measured>, Failure> {
 
 /// All settings on a matrix.
 pub fn study(options: &Options, (name, kind): (&str, &str), a: &Csr<f64>) -> Result<Case, Failure> {
-    let solving = options.protocol.for_matrix(options.precond, a)?;
+    let solving = options.protocol.for_matrix(options.precond.clone(), a)?;
     let counting =
         Counting { solving, a, wavefronts: Wavefronts::new(a.pattern(), Triangle::Lower)?.count() };
     let mut trials = Vec::new();
@@ -144,7 +144,7 @@ pub fn study(options: &Options, (name, kind): (&str, &str), a: &Csr<f64>) -> Res
     for measured in measured(options)? {
         time(options, &counting, &measured, &mut trials)?;
     }
-    let fill = match solving {
+    let fill = match counting.solving {
         Solving::Single(fill) => fill,
         Solving::Ours(_) => None,
     };

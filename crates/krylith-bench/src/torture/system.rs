@@ -262,7 +262,7 @@ fn settings(choice: &Choice, n: usize, rng: &mut Rng) -> Result<Settings, Failur
     let threads = choice.get(Of::Threads).split('+').map(str::parse).collect::<Result<_, _>>()?;
     let mut solver = Solver::new()
         .method(method)
-        .preconditioner(preconditioner)
+        .preconditioner(preconditioner.clone())
         .reorder(choice.get(Of::Reorder).parse()?)
         .matching(match choice.get(Of::Matching) {
             "on" => MatchingMode::On,

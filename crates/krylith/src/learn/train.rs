@@ -161,7 +161,7 @@ fn incomplete(
     let symbolic =
         IncompleteSymbolic::on(Form::CHOLESKY, a.pattern(), pattern, space.threads(), Schedule::Auto)?;
     let mut factor = symbolic.allocate::<f64, f64>();
-    let options = (true, PrecondSpec::ic(0));
+    let options = (true, &PrecondSpec::ic(0));
     let shift = match SetupRecorder::default().factor_with(space, options, a, &mut factor) {
         Err(SetupError::BadPivot { .. }) => return Ok(None),
         other => other?,

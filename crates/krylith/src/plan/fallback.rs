@@ -81,7 +81,7 @@ impl Display for Failure {
 }
 
 /// What is done about a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Remedy {
@@ -112,9 +112,9 @@ impl Remedy {
     }
 
     /// The preconditioner that it sets up, if it does.
-    pub(crate) fn preconditioner(&self) -> Option<PrecondSpec> {
+    pub(crate) fn preconditioner(&self) -> Option<&PrecondSpec> {
         match self {
-            Remedy::Method { preconditioner, .. } => *preconditioner,
+            Remedy::Method { preconditioner, .. } => preconditioner.as_ref(),
             _ => None,
         }
     }

@@ -224,8 +224,8 @@ impl Display for SolvePlan {
 
 impl SolvePlan {
     /// The facts of the matrix that a factor was made from: fallbacks are made from A.
-    pub(crate) fn facts_of_factor(&self, kind: PrecondSpec) -> Option<&Facts> {
-        let other = self.preconditioner_facts.as_ref().filter(|_| kind == self.preconditioner);
+    pub(crate) fn facts_of_factor(&self, kind: &PrecondSpec) -> Option<&Facts> {
+        let other = self.preconditioner_facts.as_ref().filter(|_| *kind == self.preconditioner);
         other.or(self.facts.as_ref())
     }
 
@@ -245,16 +245,16 @@ impl SolvePlan {
                 && fallback.then != Remedy::ShiftDiagonal
                 && (fallback.then == Remedy::LessFill || !tried.contains(&fallback.then))
         };
-        self.fallbacks.iter().find(fits).map(|fallback| fallback.then)
+        self.fallbacks.iter().find(fits).map(|fallback| fallback.then.clone())
     }
 
     /// The next method, or precision, after a failure of the one before: the first that is not among those `tried`.
     pub(crate) fn next_method(&self, failure: Failure, tried: &[Remedy]) -> Option<Remedy> {
-        let runs = |then: Remedy| matches!(then, Remedy::Method { .. } | Remedy::DoublePrecision);
+        let runs = |then: &Remedy| matches!(then, Remedy::Method { .. } | Remedy::DoublePrecision);
         let fits = |fallback: &&Fallback| {
-            fallback.after.contains(&failure) && runs(fallback.then) && !tried.contains(&fallback.then)
+            fallback.after.contains(&failure) && runs(&fallback.then) && !tried.contains(&fallback.then)
         };
-        self.fallbacks.iter().find(fits).map(|fallback| fallback.then)
+        self.fallbacks.iter().find(fits).map(|fallback| fallback.then.clone())
     }
 
     /// Whether the diagonal is shifted after a bad pivot.

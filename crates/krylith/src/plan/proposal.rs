@@ -98,8 +98,8 @@ impl Proposal {
         let infos = preconditioners().iter().filter(|info| suits(info));
         let mut all: Vec<Proposal> = infos
             .flat_map(|info| (info.propose)(facts))
-            .flat_map(|likely| asked.precisions.iter().map(move |&precision| (likely, precision)))
-            .filter(|&(_, precision)| precision == Precision::F64 || facts.fits_f32())
+            .flat_map(|likely| asked.precisions.iter().map(move |&precision| (likely.clone(), precision)))
+            .filter(|(_, precision)| *precision == Precision::F64 || facts.fits_f32())
             .filter_map(|(likely, precision)| Self::priced(asked, facts, likely, precision))
             .collect();
         all.sort_by(|a, b| a.cost_for(asked.expected).total_cmp(&b.cost_for(asked.expected)));
@@ -107,10 +107,11 @@ impl Proposal {
     }
 
     fn priced(asked: &Asked<'_>, facts: &Facts, likely: Likely, precision: Precision) -> Option<Self> {
-        let ((kind, iterations), &Asked { machine, method, layout, .. }) = (likely, asked);
-        if let Construction::Inverse(recipe) = kind.construct() {
+        let &Asked { machine, method, layout, .. } = asked;
+        if let Construction::Inverse(recipe) = likely.0.construct() {
             return Self::of_inverse(asked, facts, likely, (precision, recipe));
         }
+        let (kind, iterations) = likely;
         let (mesh, level) = (facts.mesh.as_ref()?, kind.level());
         let storage = (asked.store)(&Outlook { mesh, layout, precision, level: Some(level) })?;
         let on_grid = mesh.grid.as_ref().filter(|_| storage == StorageKind::Grid);

@@ -18,11 +18,11 @@ fn remedies_come_in_order_and_once() {
     let with = |method, kind| Remedy::Method { method, preconditioner: Some(kind), ordering: None };
     let (cholesky, ldlt) =
         (with(Method::Cg, PrecondSpec::cholesky()), with(Method::Gmres(50), PrecondSpec::ldlt()));
-    assert_eq!(plan.remedy(Failure::Slow, &[]), Some(cholesky));
-    assert_eq!(plan.remedy(Failure::Slow, &[cholesky]), Some(ldlt));
+    assert_eq!(plan.remedy(Failure::Slow, &[]), Some(cholesky.clone()));
+    assert_eq!(plan.remedy(Failure::Slow, &[cholesky]), Some(ldlt.clone()));
     assert_eq!(plan.remedy(Failure::Breakdown, &[]), Some(ldlt));
     // At the end the first method again, and then nothing.
-    let rest: Vec<Remedy> = plan.fallbacks.iter().map(|fallback| fallback.then).collect();
+    let rest: Vec<Remedy> = plan.fallbacks.iter().map(|fallback| fallback.then.clone()).collect();
     let again = Remedy::Method { method: Method::Cg, preconditioner: None, ordering: None };
     assert_eq!(
         plan.remedy(Failure::Slow, &rest[..rest.iter().position(|r| *r == again).unwrap()]),

@@ -126,7 +126,7 @@ impl Store<Threads<f64>> for RowStore {
 /// A preconditioner in the order of A, from rows.
 pub(crate) fn make_by_rows(
     setup: &Context<'_>,
-    kind: PrecondSpec,
+    kind: &PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<Made<Threads<f64>>, SolveError> {
     match kind.construct() {
@@ -137,7 +137,9 @@ pub(crate) fn make_by_rows(
             };
             by_threshold(setup, kind, triangles, recorder)
         }
-        Construction::Incomplete(recipe) => incomplete::<f64>(setup, &setup.limited(recipe), kind, recorder),
+        Construction::Incomplete(recipe) | Construction::Trained { recipe, .. } => {
+            incomplete::<f64>(setup, &setup.limited(recipe), kind, recorder)
+        }
         Construction::Direct(which) => complete(setup, which, kind, recorder),
         Construction::Recipe(recipe) => by_recipe(setup, &*recipe, kind, recorder),
         Construction::Own => match setup.own {
@@ -159,7 +161,7 @@ pub(crate) fn make_by_rows(
 /// A factor whose pattern followed the values.
 fn by_threshold(
     setup: &Context<'_>,
-    kind: PrecondSpec,
+    kind: &PrecondSpec,
     triangles: OneFactor,
     recorder: &mut SetupRecorder,
 ) -> Result<Made<Threads<f64>>, SolveError> {
@@ -173,7 +175,7 @@ fn by_threshold(
 
 fn frozen<S: Real>(
     setup: &Context<'_>,
-    kind: PrecondSpec,
+    kind: &PrecondSpec,
     (triangles, shift): OneFactor,
     recorder: &mut SetupRecorder,
 ) -> Result<Made<Threads<f64>>, SolveError> {
@@ -190,7 +192,7 @@ fn frozen<S: Real>(
 fn incomplete<S: Real>(
     setup: &Context<'_>,
     recipe: &Incomplete,
-    kind: PrecondSpec,
+    kind: &PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<Made<Threads<f64>>, SolveError> {
     let SetupContext { space, source, options, .. } = *setup;
@@ -217,7 +219,7 @@ fn swept<S: Real>(setup: &Context<'_>, f: IncompleteFactor<f64, S>, shift: f64) 
 fn complete(
     setup: &Context<'_>,
     which: DirectKind,
-    kind: PrecondSpec,
+    kind: &PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<Made<Threads<f64>>, SolveError> {
     let limit = setup.limit_of_complete();
@@ -234,7 +236,7 @@ fn complete(
 fn by_recipe(
     setup: &Context<'_>,
     recipe: &dyn AnyRecipe,
-    kind: PrecondSpec,
+    kind: &PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<Made<Threads<f64>>, SolveError> {
     let SetupContext { space, source, .. } = *setup;

@@ -105,7 +105,7 @@ impl Store<Threads<f64>> for Single {
                 (DynPreconditioner::new(m), nnz, bytes)
             }
             None => {
-                let robust = kind == PrecondSpec::robust_jacobi();
+                let robust = *kind == PrecondSpec::robust_jacobi();
                 let symbolic = recorder.analyzing(|| Jacobi { robust }.analyze(&inner, &narrow))?;
                 let m = recorder.factoring(|| symbolic.factor(&inner, &narrow))?;
                 let (nnz, bytes) = (m.entries(), m.bytes());
@@ -113,7 +113,7 @@ impl Store<Threads<f64>> for Single {
             }
         };
         let summary = SetupSummary {
-            kind,
+            kind: kind.clone(),
             nnz,
             bytes,
             shift,
@@ -129,24 +129,24 @@ impl Store<Threads<f64>> for Single {
 }
 
 /// Why this system is not for `f32`.
-fn takes(setup: &Context<'_>, kind: PrecondSpec) -> Result<(), String> {
+fn takes(setup: &Context<'_>, kind: &PrecondSpec) -> Result<(), String> {
     let known = match kind.construct() {
-        Construction::Incomplete(_) => true,
-        _ => kind == PrecondSpec::jacobi() || kind == PrecondSpec::robust_jacobi(),
+        Construction::Incomplete(_) | Construction::Trained { .. } => true,
+        _ => *kind == PrecondSpec::jacobi() || *kind == PrecondSpec::robust_jacobi(),
     };
     match () {
         () if setup.options.precision != Precision::F32 => Err("it was not asked for".into()),
         () if setup.a.is_none() => Err("A is not a matrix".into()),
         () if setup.other_matrix().is_some() => Err("A has another pattern than its preconditioner".into()),
-        () if !setup.narrow => Err("entries of A are out of the range of f32".into()),
         () if !known => Err("this preconditioner has no form in f32".into()),
+        () if !setup.narrow => Err("entries of A are out of the range of f32".into()),
         () => Ok(()),
     }
 }
 
 fn factor(
     setup: &Context<'_>,
-    kind: PrecondSpec,
+    kind: &PrecondSpec,
     (space, a): (&Threads<f32>, &Csr<f32>),
     m: &mut IncompleteFactor<f32>,
     recorder: &mut SetupRecorder,

@@ -139,7 +139,7 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
     }
 
     /// How an incomplete factor with levels of fill is made, if that is what the name means.
-    pub(crate) fn recipe(&self, kind: PrecondSpec) -> Option<Incomplete> {
+    pub(crate) fn recipe(&self, kind: &PrecondSpec) -> Option<Incomplete> {
         kind.incomplete().map(|recipe| self.limited(recipe))
     }
 
@@ -169,7 +169,7 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
 
     /// Decides in which numbers factors are stored: entries of A pass through `f32` while they are eliminated, and where that is too
     /// narrow for them, `f64` is kept, and recorded.
-    pub(crate) fn choose_precision(&mut self, kind: PrecondSpec, recorder: &mut SetupRecorder) {
+    pub(crate) fn choose_precision(&mut self, kind: &PrecondSpec, recorder: &mut SetupRecorder) {
         if self.options.precision == Precision::F64 {
             return;
         }
@@ -232,7 +232,7 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
     }
 
     /// `Err(MemoryLimit)` if vectors, what is taken already, and the least that a factor takes, are more than there is.
-    pub(crate) fn require_room(&self, kind: PrecondSpec) -> Result<(), SetupError> {
+    pub(crate) fn require_room(&self, kind: &PrecondSpec) -> Result<(), SetupError> {
         let (a, limit) = (self.source, self.memory());
         let factor = match kind.incomplete() {
             Some(_) => bytes_by_rows(a.nrows(), a.nnz().saturating_sub(a.nrows()) as u64),

@@ -32,7 +32,7 @@ impl SetupRecorder {
     pub fn factor<S: Space<Real = f64>>(
         &mut self,
         space: &S,
-        (recover, kind): (bool, PrecondSpec),
+        (recover, kind): (bool, &PrecondSpec),
         begin: f64,
         mut attempt: impl FnMut(f64) -> Result<(), SetupError>,
     ) -> Result<f64, SetupError> {
@@ -55,7 +55,7 @@ impl SetupRecorder {
     pub fn factor_with<S: Space<Real = f64>, K: ?Sized>(
         &mut self,
         space: &S,
-        options: (bool, PrecondSpec),
+        options: (bool, &PrecondSpec),
         source: &K,
         m: &mut impl Preconditioner<S, K>,
     ) -> Result<f64, SetupError> {

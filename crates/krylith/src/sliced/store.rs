@@ -168,7 +168,7 @@ impl WavefrontSlices {
     fn factored<R: StorageScalar>(
         &self,
         setup: &Context<'_>,
-        (kind, source): (PrecondSpec, &Sliced),
+        (kind, source): (&PrecondSpec, &Sliced),
         recorder: &mut SetupRecorder,
     ) -> Result<Made<Threads<f64>>, SolveError> {
         let (SetupContext { space, options, .. }, Patterns { of_a, of_factor, .. }) = (setup, &self.patterns);

@@ -68,15 +68,15 @@ pub(super) type SetUp<S> = (AnyEngine<S>, SetupSummary);
 impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
     /// Builds the planned preconditioner and, where that fails, what the plan has for the failure.
     pub(super) fn set_up(&self, recorder: &mut SetupRecorder) -> Result<SetUp<S>, SolveError> {
-        let (mut wanted, mut tried) = (self.plan.preconditioner, Vec::new());
+        let (mut wanted, mut tried) = (self.plan.preconditioner.clone(), Vec::new());
         loop {
             recorder.rows = None;
-            let error = match self.set_up_one(wanted, recorder) {
+            let error = match self.set_up_one(&wanted, recorder) {
                 Err(SolveError::Setup(error)) => error,
                 done => return done,
             };
             let remedy = Failure::of_setup(&error).and_then(|failure| self.plan.remedy(failure, &tried));
-            let next = match remedy {
+            let next = match &remedy {
                 Some(Remedy::Diagonal) => Some(PrecondSpec::robust_jacobi()),
                 Some(Remedy::LessFill) => wanted.weaker(),
                 _ => None,
@@ -84,7 +84,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
             let (Some(remedy), Some(next)) = (remedy, next) else {
                 return Err(of_the_whole(self.solver, error).into());
             };
-            let action = match remedy {
+            let action = match &remedy {
                 Remedy::LessFill => format!("{next} instead"),
                 other => other.to_string(),
             };
@@ -98,7 +98,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
     /// is needed and that of the source is not, zeros and rounding errors on one side of the diagonal are left out.
     pub(super) fn set_up_one(
         &self,
-        kind: PrecondSpec,
+        kind: &PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<SetUp<S>, SolveError> {
         let System { space, source, scale, .. } = *self;
@@ -133,7 +133,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         &self,
         (source, scale, kept): (&Csr<f64>, f64, usize),
         findings: Findings,
-        kind: PrecondSpec,
+        kind: &PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<SetUp<S>, SolveError> {
         let System { solver, space, stores, a, method, plan, .. } = *self;
@@ -225,7 +225,7 @@ pub(super) fn set_up_permuted<S: SolverSpace>(
     solver: &Solver,
     setup: &SetupContext<'_, S>,
     stores: &[&dyn FindStore<S>],
-    kind: PrecondSpec,
+    kind: &PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<Option<(DynEngine<S>, SetupSummary)>, SolveError> {
     let Some(found) = Permutations::find(solver, setup, kind, recorder)? else { return Ok(None) };

@@ -69,7 +69,7 @@ fn factors<S: SolverSpace, A: LinearOperator<S>>(
     let setup = SetupContext::new(setup, space, layout, Some(matrix), matrix, (*method, 1.0));
     let of_a = |kind: &PrecondSpec| *kind != summary.kind || prepared.factors_a(certifier.a());
     let mut kinds: Vec<_> =
-        rungs.iter().map(|rung| rung.preconditioner).filter(|p| p.is_complete() && of_a(p)).collect();
+        rungs.iter().map(|rung| rung.preconditioner.clone()).filter(|p| p.is_complete() && of_a(p)).collect();
     let ran = !kinds.is_empty();
     kinds.dedup();
     kinds.extend((!ran && certifier.looks_singular()).then(PrecondSpec::lu));

@@ -104,13 +104,14 @@ impl Solver {
 
     /// A preconditioner of the caller's own, made from the matrix by rows; the name is for the report. It is analyzed, factored,
     /// refactored, reordered and certified as every other.
-    pub fn own_preconditioner<R>(mut self, name: &'static str, recipe: R) -> Self
+    pub fn own_preconditioner<R>(mut self, name: impl Into<Arc<str>>, recipe: R) -> Self
     where
         R: Recipe<DefaultSpace, Csr<f64>> + Send + Sync + 'static,
         <R::Symbolic as Symbolic<DefaultSpace, Csr<f64>>>::Factor:
             Preconditioner<DefaultSpace, Csr<f64>, Scratch: Any + Send> + Send + Sync + 'static,
     {
-        self.preconditioner = PrecondSpec::own(name);
+        let name = name.into();
+        self.preconditioner = PrecondSpec::own(Arc::clone(&name));
         self.own = Some(OwnRecipe { name, recipe: Arc::new(recipe) });
         self
     }

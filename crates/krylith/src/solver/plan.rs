@@ -35,7 +35,7 @@ impl Solver {
         let plan = match self.method != Method::Auto && !self.preconditioner.is_auto() {
             true => SolvePlan {
                 warnings: self.warnings(if self.needs_symmetry() { asymmetry() } else { 0.0 }),
-                ..self.planned(None, self.method, self.preconditioner, ReasonCode::AsAsked)
+                ..self.planned(None, self.method, self.preconditioner.clone(), ReasonCode::AsAsked)
             },
             false => {
                 let mut facts = Facts::of(space, matrix)?;
@@ -101,10 +101,10 @@ impl Solver {
         {
             let (method, factor) = first_complete(&facts);
             let predicted = Some(predicted(collected + takes, 0.0));
-            let plan = self.planned(Some(facts), method, factor, ReasonCode::DirectIsCheap);
+            let plan = self.planned(Some(facts), method, factor.clone(), ReasonCode::DirectIsCheap);
             return SolvePlan {
                 reasons: vec![reason],
-                fallbacks: self.after_direct(factor),
+                fallbacks: self.after_direct(&factor),
                 predicted,
                 ..plan
             };
@@ -125,7 +125,7 @@ impl Solver {
         // IC(0) goes with the methods that need a positive definite M, and with a matrix that can have one.
         let symmetric_method = matches!(method, Method::Cg | Method::Minres);
         let preconditioner = match (symmetric_method, definite, cholesky) {
-            _ if !open => self.preconditioner,
+            _ if !open => self.preconditioner.clone(),
             _ if method == Method::Lsmr => PrecondSpec::column_norms(),
             (true, true, true) => PrecondSpec::ic(0),
             (true, true, false) => PrecondSpec::jacobi(),
@@ -136,7 +136,7 @@ impl Solver {
         let both = source.as_ref().map(|source| Reason::of_both(&facts, source));
         let warnings = self.warnings(facts.asymmetry);
         let proposals = if open { self.proposals(of_factor, method, available) } else { Vec::new() };
-        let preconditioner = proposals.first().map_or(preconditioner, |best| best.preconditioner);
+        let preconditioner = proposals.first().map_or(preconditioner, |best| best.preconditioner.clone());
         let factor = complete_factor(&facts);
         let mut plan = SolvePlan {
             warnings,
@@ -155,7 +155,7 @@ impl Solver {
         }
         plan.proposals = proposals;
         if complete {
-            plan.fallbacks = ladder(plan.method, factor, plan.fallbacks);
+            plan.fallbacks = ladder(plan.method, &factor, plan.fallbacks);
         }
         plan
     }
@@ -251,16 +251,16 @@ impl Solver {
     }
 
     /// What follows a complete factor that came first.
-    fn after_direct(&self, factor: PrecondSpec) -> Vec<Fallback> {
+    fn after_direct(&self, factor: &PrecondSpec) -> Vec<Fallback> {
         let mut fallbacks = Vec::new();
         if self.recover {
             fallbacks.push(Fallback::new([Failure::BadPivot, Failure::MissingDiagonal], Remedy::Diagonal));
         }
         // Without definiteness, and then without symmetry, there is more freedom for exchanges.
         let factors = [PrecondSpec::cholesky(), PrecondSpec::ldlt(), PrecondSpec::lu()];
-        let others = factors.into_iter().skip_while(move |other| *other != factor).skip(1);
+        let others = factors.into_iter().skip_while(|other| other != factor).skip(1);
         let others = others.map(|other| Remedy::with(Method::Gmres(50), other));
-        let ilu = match factor == PrecondSpec::cholesky() {
+        let ilu = match *factor == PrecondSpec::cholesky() {
             true => Remedy::with(Method::Cg, PrecondSpec::ic(0)),
             false => Remedy::with(Method::BiCgStab, PrecondSpec::ilu(0)),
         };
@@ -288,17 +288,17 @@ impl Solver {
         reason: ReasonCode,
     ) -> SolvePlan {
         SolvePlan {
-            fallbacks: self.fallbacks(method, preconditioner, reason != ReasonCode::NoMatrix),
+            fallbacks: self.fallbacks(method, &preconditioner, reason != ReasonCode::NoMatrix),
             facts,
             preconditioner_facts: None,
             method,
-            preconditioner,
             layout: self.layout,
             precision: self.precision.as_asked(),
             ordering: self.reorder,
             matching: self.matching,
-            sparsify: self.sparsify.unwrap_or(self.default_sparsify(preconditioner)),
+            sparsify: self.sparsify.unwrap_or(self.default_sparsify(&preconditioner)),
             sparsification: None,
+            preconditioner,
             reasons: vec![Reason::from(reason)],
             warnings: Vec::new(),
             machine: self.machine.name.to_string(),
@@ -311,7 +311,7 @@ impl Solver {
     }
 
     /// What follows a failure: of the factor, unless that is to be an error; of the method, if it was not the caller who chose it.
-    fn fallbacks(&self, method: Method, preconditioner: PrecondSpec, has_matrix: bool) -> Vec<Fallback> {
+    fn fallbacks(&self, method: Method, preconditioner: &PrecondSpec, has_matrix: bool) -> Vec<Fallback> {
         use Failure::{
             BadPivot, Breakdown, Diverged, IndefiniteOperator, IndefinitePreconditioner, MemoryLimit,
             MissingDiagonal, NotFinite,
@@ -353,7 +353,7 @@ impl Solver {
     /// The choices of a plan, its fallbacks included. Tolerances, limits and threads stay those of this solver.
     pub fn with_plan(mut self, plan: &SolvePlan) -> Self {
         self.method = plan.method;
-        self.preconditioner = plan.preconditioner;
+        self.preconditioner = plan.preconditioner.clone();
         self.layout = plan.layout;
         self.precision = plan.precision;
         self.reorder = plan.ordering;
@@ -366,7 +366,7 @@ impl Solver {
 
 impl Solver {
     /// Whether a sparser matrix is looked for where nobody has said: for a factor that was chosen, on a machine whose sweeps wait.
-    fn default_sparsify(&self, preconditioner: PrecondSpec) -> Sparsify {
+    fn default_sparsify(&self, preconditioner: &PrecondSpec) -> Sparsify {
         let may = self.preconditioner.is_auto() && self.machine.waits();
         if may && preconditioner.construct().sweeps() { Sparsify::Auto } else { Sparsify::Off }
     }
@@ -388,7 +388,7 @@ impl Solver {
             let mut setup =
                 SetupContext::new(options, space, a.domain(), a.matrix(), matrix, (plan.method, 1.0));
             setup.findings = findings.clone();
-            kind_of_store(setup, stores, plan.preconditioner, &mut SetupRecorder::default()).ok().flatten()
+            kind_of_store(setup, stores, &plan.preconditioner, &mut SetupRecorder::default()).ok().flatten()
         };
         // Only a decision that may be taken is worth a look at the pattern.
         let looks = plan.sparsify == Sparsify::Auto && self.machine.waits() && natural;
@@ -396,7 +396,7 @@ impl Solver {
             machine: &self.machine,
             space: space.host(),
             method: plan.method,
-            kind: plan.preconditioner,
+            kind: &plan.preconditioner,
             reordered: !natural,
             stored: if looks { stored() } else { None },
             least_gain: if self.sparsify.is_some() { LEAST_GAIN } else { LEAST_GAIN_OF_DEFAULT },
@@ -482,7 +482,7 @@ fn complete_factor(facts: &Facts) -> PrecondSpec {
 
 /// The rungs between the planned method and its last resorts: another method with its factor, complete factors, then one by threshold, then least squares; at the end the planned
 /// method again, which is not left for being slow.
-fn ladder(method: Method, factor: PrecondSpec, last: Vec<Fallback>) -> Vec<Fallback> {
+fn ladder(method: Method, factor: &PrecondSpec, last: Vec<Fallback>) -> Vec<Fallback> {
     // What changes the factor, and what goes on with the factor that is there, comes before factors that cost more.
     let is_cheap =
         |fallback: &Fallback| !matches!(fallback.then, Remedy::Method { preconditioner: Some(_), .. });
@@ -496,8 +496,8 @@ fn ladder(method: Method, factor: PrecondSpec, last: Vec<Fallback>) -> Vec<Fallb
         ));
     }
     let hard = |then| Fallback::new(HARD, then);
-    let mut complete = vec![hard(Remedy::with(Method::Gmres(50), factor))];
-    if factor != PrecondSpec::lu() {
+    let mut complete = vec![hard(Remedy::with(Method::Gmres(50), factor.clone()))];
+    if *factor != PrecondSpec::lu() {
         complete.push(hard(Remedy::with(Method::Gmres(50), PrecondSpec::lu())));
     }
     let threshold = hard(by_threshold());
@@ -530,9 +530,9 @@ fn least_squares() -> [Fallback; 2] {
 
 /// A nearly singular system may have an answer whose entries need few digits. Conjugate gradients without a preconditioner find one along b, where a
 /// factor, whose rounding errors it enlarges, does not.
-fn for_nearly_singular(factor: PrecondSpec) -> Option<Fallback> {
+fn for_nearly_singular(factor: &PrecondSpec) -> Option<Fallback> {
     let cg = Remedy::with(Method::Cg, PrecondSpec::none());
-    (factor != PrecondSpec::lu()).then(|| Fallback::new([Failure::NearlySingular], cg))
+    (*factor != PrecondSpec::lu()).then(|| Fallback::new([Failure::NearlySingular], cg))
 }
 
 /// Incomplete LU by threshold with columns exchanged, in an order for little fill.

@@ -282,8 +282,8 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
     }
 
     /// The preconditioner that was set up.
-    pub(crate) fn kind(&self) -> PrecondSpec {
-        self.summary.kind
+    pub(crate) fn kind(&self) -> &PrecondSpec {
+        &self.summary.kind
     }
 
     /// Whether it was set up for A as it is: in its order, all of its entries, no shift.

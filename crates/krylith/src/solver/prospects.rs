@@ -72,7 +72,7 @@ impl Solver {
         findings: &Findings,
         plan: &mut SolvePlan,
     ) -> Result<(), SolveError> {
-        let kind = plan.preconditioner;
+        let kind = &plan.preconditioner.clone();
         plan.predicted_entries = kind.predicted_entries(source.pattern());
         let (scale, layout) = (exact_scale(space.host(), source)?, a.domain());
         let method = plan.method.limited(space.total(&layout), self.max_iterations);

@@ -73,7 +73,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
             );
             setup.own = options.own.as_ref();
             setup.reserved = reserved as u64;
-            let built = set_up_permuted(options, &setup, stores, self.summary.kind, recorder);
+            let built = set_up_permuted(options, &setup, stores, &self.summary.kind, recorder);
             let built = built.map_err(|error| match error {
                 SolveError::Setup(error) => error,
                 other => BackendError::Failed { what: other.to_string() }.into(),
@@ -89,6 +89,6 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         let (engine, space) = (&mut self.engine, &*self.space);
         let attempt = |shift| Engine::<S, A>::refactor(engine, space, source, shift);
         let recover = self.plan.shifts() && self.summary.kind.info().can_shift;
-        recorder.factor(space, (recover, self.summary.kind), self.summary.shift, attempt)
+        recorder.factor(space, (recover, &self.summary.kind), self.summary.shift, attempt)
     }
 }

@@ -29,7 +29,7 @@ impl Permutations {
     pub(super) fn find<S: SolverSpace>(
         solver: &Solver,
         setup: &SetupContext<'_, S>,
-        kind: PrecondSpec,
+        kind: &PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<Option<Self>, SolveError> {
         let Some(a) = setup.a else { return Ok(None) };
@@ -74,7 +74,7 @@ pub(super) fn refused(error: OrderingError) -> SolveError {
     }
 }
 
-fn wants_matching<S: SolverSpace>(solver: &Solver, setup: &SetupContext<'_, S>, kind: PrecondSpec) -> bool {
+fn wants_matching<S: SolverSpace>(solver: &Solver, setup: &SetupContext<'_, S>, kind: &PrecondSpec) -> bool {
     let symmetric = kind.info().symmetric || matches!(setup.method, Method::Cg | Method::Minres);
     match solver.matching {
         MatchingMode::Off => false,
@@ -151,7 +151,7 @@ pub(super) fn reordered<S: SolverSpace>(
     setup: &SetupContext<'_, S>,
     stores: &[&dyn FindStore<S>],
     mut found: Permutations,
-    kind: PrecondSpec,
+    kind: &PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<(Reordered<S>, SetupSummary), SolveError> {
     let SetupContext { options, space, method, source, .. } = *setup;

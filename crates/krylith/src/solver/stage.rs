@@ -129,26 +129,26 @@ pub(super) fn enter_next<S: SolverSpace, A: LinearOperator<S>>(
 ) -> Result<bool, SolveError> {
     let mut step = Recovery { failed, row: None, value: None, action: String::new() };
     while let Some(next) = prepared.plan.next_method(failure, &stage.tried) {
-        stage.tried.push(next);
+        stage.tried.push(next.clone());
         let preconditioner = next.preconditioner();
-        if preconditioner.is_some_and(|kind| stage.refused.contains(&kind)) {
+        if preconditioner.is_some_and(|kind| stage.refused.contains(kind)) {
             continue;
         }
         recovery.push(Recovery { action: next.to_string(), ..step });
-        match enter((prepared, findings), certifier.space(), certifier.a(), next, stage) {
+        match enter((prepared, findings), certifier.space(), certifier.a(), &next, stage) {
             Ok(()) => {
                 recovery.extend(stage.steps.iter().cloned());
                 return Ok(true);
             }
             // A remedy is no reason to end a solve that has an answer, of whatever quality.
             Err(SolveError::Setup(error)) => {
-                stage.refused.extend(preconditioner);
+                stage.refused.extend(preconditioner.cloned());
                 step = Recovery::after(format!("{next}: {error}"), &error, String::new());
             }
             Err(SolveError::Backend(
                 error @ (BackendError::Unsupported { .. } | BackendError::OutOfMemory { .. }),
             )) => {
-                stage.refused.extend(preconditioner);
+                stage.refused.extend(preconditioner.cloned());
                 let failed = format!("{next}: {error}");
                 step = Recovery { failed, row: None, value: None, action: String::new() };
             }
@@ -163,7 +163,7 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
     (prepared, findings): (&Prepared<A, S>, &Findings),
     space: &S,
     a: &A,
-    next: Remedy,
+    next: &Remedy,
     stage: &mut Stage<'_, S, A>,
 ) -> Result<(), SolveError> {
     stage.steps.clear();
@@ -179,11 +179,11 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
     let (method, preconditioner) = match next {
         Remedy::Method { method, preconditioner, ordering } => {
             solver.reorder = ordering.unwrap_or(solver.reorder);
-            (method, preconditioner)
+            (*method, preconditioner.as_ref())
         }
         Remedy::DoublePrecision => {
             precision = Precision::F64;
-            (prepared.method, Some(prepared.summary.kind))
+            (prepared.method, Some(&prepared.summary.kind))
         }
         _ => return Ok(()),
     };
@@ -192,7 +192,8 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
         (None, _) => None,
         (Some(kind), Some(source)) => {
             // What comes after a failure must not fail.
-            let kind = if kind == PrecondSpec::jacobi() { PrecondSpec::robust_jacobi() } else { kind };
+            let robust = PrecondSpec::robust_jacobi();
+            let kind = if *kind == PrecondSpec::jacobi() { &robust } else { kind };
             let scale = exact_scale(space.host(), source)?;
             let system = System {
                 solver: &solver,
@@ -256,11 +257,11 @@ pub(super) fn patience<'p, S: SolverSpace, A: LinearOperator<S>>(
     if summary.kind.is_complete() && (stage.engine.is_some() || prepared.factors_a(a)) {
         return times(ITERATIONS_ON_COMPLETE);
     }
-    let Remedy::Method { preconditioner: Some(kind), .. } = next else {
+    let Remedy::Method { preconditioner: Some(kind), .. } = &next else {
         return times(ITERATIONS_BEFORE_OTHERS);
     };
     let Construction::Direct(which) = kind.construct() else { return times(ITERATIONS_BEFORE_OTHERS) };
-    let others = plan.next_method(Failure::Slow, &[tried, &[next]].concat()).is_some_and(
+    let others = plan.next_method(Failure::Slow, &[tried, std::slice::from_ref(&next)].concat()).is_some_and(
         |other| matches!(other, Remedy::Method { preconditioner: Some(kind), .. } if !kind.is_complete()),
     );
     let options = prepared.options.setup_options(plan, Precision::F64);
@@ -288,7 +289,7 @@ pub(super) fn patience<'p, S: SolverSpace, A: LinearOperator<S>>(
 
 /// What an iteration does.
 pub(super) fn work(method: Method, (matrix, plan): (&Csr<f64>, &SolvePlan), summary: &SetupSummary) -> Work {
-    let facts = plan.facts_of_factor(summary.kind);
+    let facts = plan.facts_of_factor(&summary.kind);
     let wavefronts = facts.map_or(0.0, |facts| facts.wavefronts(summary.kind.level()));
     // Of the planned factor, where it is made from a sparser matrix.
     let sparser = plan.sparsification.as_ref().filter(|_| summary.kind == plan.preconditioner);
@@ -296,8 +297,8 @@ pub(super) fn work(method: Method, (matrix, plan): (&Csr<f64>, &SolvePlan), summ
     let wavefronts = wavefronts * left.unwrap_or(1.0);
     let Storing { kind, narrow, without_product, constant, constant_factor } = summary.storing;
     // A symmetric factor has one triangle and is swept twice; what keeps the triangles of A counts both.
-    let twice = match summary.kind.construct() {
-        Construction::Incomplete(recipe) if recipe.form.kind == Kind::Lu => 1.0,
+    let twice = match summary.kind.incomplete() {
+        Some(recipe) if recipe.form.kind == Kind::Lu => 1.0,
         _ if summary.kind.info().symmetric => 2.0,
         _ => 1.0,
     };

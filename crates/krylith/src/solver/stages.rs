@@ -158,7 +158,7 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
             certifier.space().fill(0.0, x)?;
         }
         let iterations = certifier.iterations();
-        let kind = stage.summary(&prepared.summary).kind;
+        let kind = stage.summary(&prepared.summary).kind.clone();
         // A complete factor of another matrix than A is a preconditioner like any other.
         let complete = kind.is_complete() && (stage.engine.is_some() || prepared.factors_a(certifier.a()));
         let least_squares = stage.method == Method::Lsmr && complete;
@@ -195,7 +195,7 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
         }
         rungs.push(Rung {
             method: stage.method,
-            preconditioner: kind,
+            preconditioner: kind.clone(),
             precision: stage.precision,
             ordering: stage.ordering,
             iterations: certifier.iterations() - iterations,

@@ -50,8 +50,8 @@ impl<S: SolverSpace> Winner<S> {
     }
 
     /// Whether this is what the remedy sets up.
-    pub(super) fn is_of(&self, remedy: Remedy) -> bool {
-        self.engine.is_some() && self.tried.last() == Some(&remedy)
+    pub(super) fn is_of(&self, remedy: &Remedy) -> bool {
+        self.engine.is_some() && self.tried.last() == Some(remedy)
     }
 
     /// What the report says of a solve that begins with it.

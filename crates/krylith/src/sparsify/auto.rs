@@ -43,7 +43,7 @@ pub(crate) struct Setting<'a> {
     /// Where the factor is made.
     pub space: &'a Threads<f64>,
     pub method: Method,
-    pub kind: PrecondSpec,
+    pub kind: &'a PrecondSpec,
     /// Rows and columns are permuted before the factor is made.
     pub reordered: bool,
     /// How A would be stored with its factor, if that was looked at.
@@ -142,12 +142,12 @@ pub(crate) fn by_factor(
 }
 
 /// Whether a factor of this kind has entries where A has none.
-fn has_fill(kind: PrecondSpec) -> bool {
+fn has_fill(kind: &PrecondSpec) -> bool {
     kind.level() > 0 || matches!(kind.construct(), Construction::Threshold(_))
 }
 
 /// Whether what elimination would make elsewhere is dropped, as in IC(0) and ILU(0). Modified factors keep sums of rows, which dropping would change.
-fn drops(kind: PrecondSpec) -> bool {
+fn drops(kind: &PrecondSpec) -> bool {
     kind.incomplete().is_some_and(|recipe| recipe.form.update == Update::Drop)
 }
 
@@ -220,12 +220,12 @@ mod tests {
     use crate::gallery::Problem;
     use crate::plan::{MANY_CORE, REFERENCE};
 
-    fn setting<'a>(machine: &'a Machine, space: &'a Threads<f64>) -> Setting<'a> {
+    fn setting<'a>(machine: &'a Machine, space: &'a Threads<f64>, kind: &'a PrecondSpec) -> Setting<'a> {
         Setting {
             machine,
             space,
             method: Method::Cg,
-            kind: PrecondSpec::ic(0),
+            kind,
             reordered: false,
             stored: None,
             least_gain: LEAST_GAIN,
@@ -236,7 +236,7 @@ mod tests {
 
     fn decide(name: &str, machine: &Machine, threads: usize) -> (Sparsification, Option<Vec<bool>>) {
         let a = name.parse::<Problem>().unwrap().generate().unwrap();
-        choose(&a, &setting(machine, &Threads::new(threads)))
+        choose(&a, &setting(machine, &Threads::new(threads), &PrecondSpec::ic(0)))
     }
 
     /// Where few iterations are predicted the decision does not pay, and without memory there is no factor to decide by.
@@ -244,13 +244,14 @@ mod tests {
     fn it_is_refused_where_it_does_not_pay_or_fit() {
         let a = "circuit:80".parse::<Problem>().unwrap().generate().unwrap();
         let (machine, space) = (MANY_CORE, Threads::new(1));
-        let usual = setting(&machine, &space);
+        let [ic, ict, mic] = ["ic0", "ict(0.01)", "mic0"].map(|name| name.parse::<PrecondSpec>().unwrap());
+        let usual = setting(&machine, &space, &ic);
         for (other, why) in [
             (Setting { iterations: Some(0.01), ..usual }, "too little of an iteration"),
             (Setting { limit: 1000, ..usual }, "more memory"),
             (Setting { least_gain: 100.0, ..usual }, "waiting for 416 wavefronts"),
-            (Setting { kind: "ict(0.01)".parse().unwrap(), ..usual }, "other chains"),
-            (Setting { kind: "mic0".parse().unwrap(), ..usual }, "keep no sums"),
+            (Setting { kind: &ict, ..usual }, "other chains"),
+            (Setting { kind: &mic, ..usual }, "keep no sums"),
         ] {
             let (found, kept) = choose(&a, &other);
             assert!(kept.is_none() && found.reason.contains(why), "{found}");
@@ -272,7 +273,8 @@ mod tests {
     fn it_is_refused_where_a_pivot_is_not_positive() {
         let a = "circuit:80".parse::<Problem>().unwrap().generate().unwrap();
         let (machine, space) = (MANY_CORE, Threads::new(1));
-        let setting = Setting { kind: PrecondSpec::ilu(0), ..setting(&machine, &space) };
+        let ilu = PrecondSpec::ilu(0);
+        let setting = setting(&machine, &space, &ilu);
         assert!(choose(&a, &setting).1.is_some());
         for (factor, why) in [(-1.0, "diagonal"), (1e-3, "pivot")] {
             let mut a = a.clone();

@@ -33,7 +33,7 @@ use unplaced::{PlacedDiagonal, Unplaced};
 #[non_exhaustive]
 pub struct Request<'n> {
     /// The preconditioner.
-    pub kind: PrecondSpec,
+    pub kind: &'n PrecondSpec,
     /// What it is made of.
     pub needs: Needs<'n>,
 }

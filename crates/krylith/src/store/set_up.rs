@@ -15,12 +15,14 @@ use crate::setup::{Built, SetupContext, SetupRecorder, SetupSummary, Storing, ve
 /// What a preconditioner is made of, but for an approximate inverse, whose matrices come first.
 fn needs_of<S: SolverSpace>(
     setup: &SetupContext<'_, S>,
-    kind: PrecondSpec,
+    kind: &PrecondSpec,
 ) -> Result<Needs<'static>, SolveError> {
     // Least squares multiply by Aᵀ, which compressed rows can.
     let has_order = setup.a.is_some() && setup.other_matrix().is_none() && setup.method != Method::Lsmr;
     Ok(match kind.construct() {
-        Construction::Incomplete(recipe) => Needs::Triangles(setup.limited(recipe)),
+        Construction::Incomplete(recipe) | Construction::Trained { recipe, .. } => {
+            Needs::Triangles(setup.limited(recipe))
+        }
         Construction::Blocks(kind, size) => Needs::Blocks(kind, size),
         Construction::Nothing | Construction::Recipe(_) | Construction::Own if has_order => Needs::Nothing,
         Construction::Nothing
@@ -41,7 +43,7 @@ fn unsupported() -> SolveError {
 pub(crate) fn in_stores<S: SolverSpace>(
     mut setup: SetupContext<'_, S>,
     stores: &[&dyn FindStore<S>],
-    kind: PrecondSpec,
+    kind: &PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<(Built<S>, SetupSummary), SolveError> {
     if !kind.is_none() {
@@ -84,7 +86,7 @@ fn first<S: SolverSpace>(
 pub(crate) fn kind_of_store<S: SolverSpace>(
     mut setup: SetupContext<'_, S>,
     stores: &[&dyn FindStore<S>],
-    kind: PrecondSpec,
+    kind: &PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<Option<StorageKind>, SolveError> {
     setup.choose_precision(kind, recorder);
@@ -159,7 +161,7 @@ fn finish<S: SolverSpace>(
         Needs::Products(_) => held,
         _ => memory.copy + predicted.unwrap_or(memory.factor) + vectors,
     };
-    let kind = request.kind;
+    let kind = request.kind.clone();
     let narrow = setup.narrow && kind.incomplete().is_some();
     let summary = SetupSummary {
         kind,
@@ -187,7 +189,7 @@ fn finish<S: SolverSpace>(
 fn by_products<S: SolverSpace>(
     setup: &SetupContext<'_, S>,
     stores: &[&dyn FindStore<S>],
-    (kind, recipe): (PrecondSpec, Fsai),
+    (kind, recipe): (&PrecondSpec, Fsai),
     recorder: &mut SetupRecorder,
 ) -> Result<(Built<S>, SetupSummary), SolveError> {
     let inverse = Inverse::new(setup, recipe, recorder)?;
@@ -197,6 +199,8 @@ fn by_products<S: SolverSpace>(
     for finder in stores {
         match finder.find(setup, &request, recorder)? {
             Found::Store(store) => found.push(store),
+            // Rows take it in the end.
+            Found::Refused(_) if finder.kind() == StorageKind::Rows => {}
             Found::Refused(reason) => setup.refusals.borrow_mut().push(reason),
             Found::NotAskedFor => {}
         }
@@ -211,7 +215,15 @@ fn by_products<S: SolverSpace>(
     // Slices are faster than rows of as many bytes, the others are not.
     let has_slices = found.iter().any(|store| store.kind() == StorageKind::Slices);
     let most = if has_slices { usize::MAX } else { setup.source.bytes() + inverse.bytes() };
-    found.retain(|store| is_of_a && store.kind() != StorageKind::Rows && bytes(&**store) <= most);
+    found.retain(|store| is_of_a && store.kind() != StorageKind::Rows);
+    found.retain(|store| {
+        let fits = bytes(&**store) <= most;
+        if !fits {
+            let reason = format!("{}: more bytes than by rows", store.memory().layout);
+            setup.refusals.borrow_mut().push(reason);
+        }
+        fits
+    });
     found.sort_by_key(|store| bytes(&**store));
     for store in found {
         match products_in(&*store, setup, (&request, &inverse), recorder) {
@@ -262,7 +274,7 @@ pub(crate) fn look<S: SolverSpace>(
     plan: &mut SolvePlan,
     recorder: &mut SetupRecorder,
 ) -> Result<(), SolveError> {
-    let kind = plan.preconditioner;
+    let kind = &plan.preconditioner.clone();
     if !kind.is_none() {
         setup.choose_precision(kind, recorder);
     }
@@ -298,7 +310,7 @@ pub(crate) fn look<S: SolverSpace>(
 fn expected<S: SolverSpace>(
     store: &dyn Store<S>,
     setup: &SetupContext<'_, S>,
-    kind: PrecondSpec,
+    kind: &PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<(String, Option<u64>), SolveError> {
     let (memory, vectors) = (store.memory(), store.vector_bytes(setup) as u64);
@@ -364,7 +376,7 @@ mod tests {
             max_memory: None,
         };
         let setup = SetupContext::new(options, &space, 4, Some(&a), &a, (Method::Cg, 1.0));
-        let built = in_stores(setup, STORES, PrecondSpec::auto(), &mut SetupRecorder::default());
+        let built = in_stores(setup, STORES, &PrecondSpec::auto(), &mut SetupRecorder::default());
         assert!(matches!(built.err(), Some(SolveError::Backend(BackendError::Unsupported { .. }))));
     }
 }

@@ -227,13 +227,14 @@ impl GridStore {
                 false => symbolic.predicted_bytes::<f64>(),
             })
         });
-        swept.map_or(usize::MAX / 2, |swept| swept + products)
+        // Why there is no such factor is said where it is made.
+        swept.map_or(products, |swept| swept + products)
     }
 
     fn factored<R: StorageScalar>(
         &self,
         setup: &Context<'_>,
-        kind: PrecondSpec,
+        kind: &PrecondSpec,
         (source, form, level): (&StencilMatrix, Form, usize),
         recorder: &mut SetupRecorder,
     ) -> Result<Made<Threads<f64>>, SolveError> {

@@ -143,7 +143,7 @@ fn higher_powers_take_fewer_iterations() {
         PrecondSpec::fsai(0.0, 2, 0.0),
         "fsai(0,3,0.01)".parse().unwrap(),
     ] {
-        let solution = Solver::new().method(Method::Cg).preconditioner(kind).solve(&a, &b).unwrap();
+        let solution = Solver::new().method(Method::Cg).preconditioner(kind.clone()).solve(&a, &b).unwrap();
         let iterations = solution.report.require_converged().unwrap().iterations;
         assert!(iterations < before, "{kind}: {iterations} {before}");
         before = iterations;
@@ -190,7 +190,7 @@ fn every_storage_has_the_same_preconditioner() {
             (Layout::Slices, Precision::Mixed),
             (Layout::Rows, Precision::F64),
         ] {
-            let solver = solver(layout).precision(precision).preconditioner(kind);
+            let solver = solver(layout).precision(precision).preconditioner(kind.clone());
             let mut prepared = solver.prepare(&a).unwrap();
             let mut x = vec![0.0; a.nrows()];
             let report = prepared.solve(&a, &b, &mut x).unwrap();

@@ -79,7 +79,8 @@ fn systems_at_the_ends_of_the_range_are_solved() {
             for method in METHODS {
                 for preconditioner in ["auto", "none", "jacobi", "ic0", "bic0", "ict(1e-3)"] {
                     let preconditioner: PrecondSpec = preconditioner.parse().unwrap();
-                    let solver = Solver::new().method(method).preconditioner(preconditioner).threads(2);
+                    let solver =
+                        Solver::new().method(method).preconditioner(preconditioner.clone()).threads(2);
                     let solution = solver.solve(a, &b).unwrap();
                     let what = format!("{scale:e} {method} {preconditioner}");
                     assert_eq!(solution.report.outcome, Outcome::Converged, "{what}");
@@ -443,9 +444,12 @@ fn no_answer_is_worse_than_the_guess_or_than_zero() {
             _ => (0..n).map(|_| random.number() * 1e25).collect(),
         };
         let method = METHODS[case % METHODS.len()];
-        let preconditioner = ["auto", "none", "jacobi", "ilu0", "ilut(3,1e-2)"][case % 5].parse().unwrap();
-        let solver =
-            Solver::new().method(method).preconditioner(preconditioner).max_iterations(60 + case % 200);
+        let preconditioner: PrecondSpec =
+            ["auto", "none", "jacobi", "ilu0", "ilut(3,1e-2)"][case % 5].parse().unwrap();
+        let solver = Solver::new()
+            .method(method)
+            .preconditioner(preconditioner.clone())
+            .max_iterations(60 + case % 200);
         let mut x = guess.clone();
         let Ok(report) = solver.solve_from(&a, &b, &mut x) else { continue };
         let reached = norm(&residual(&a, &x, &b));

@@ -175,7 +175,7 @@ fn rungs_are_recorded_and_the_last_is_replayed() {
     let (last, before) = report.rungs.split_last().unwrap();
     assert!(last.left.is_none() && before.iter().all(|rung| rung.left.is_some()));
     assert_eq!(report.rungs.iter().map(|rung| rung.iterations).sum::<usize>(), report.iterations);
-    assert_eq!((last.method, last.preconditioner), (Method::Cg, PrecondSpec::cholesky()));
+    assert_eq!((last.method, &last.preconditioner), (Method::Cg, &PrecondSpec::cholesky()));
     assert!(report.rungs.iter().all(|rung| rung.seconds > 0.0));
     assert!(last.predicted_seconds.is_some());
     assert!(last.relative_residual <= 1e-8 && before[0].relative_residual > 1e-8);

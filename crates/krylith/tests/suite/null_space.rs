@@ -64,7 +64,7 @@ fn any_method_takes_them() {
         (Method::Minres, PrecondSpec::none()),
     ] {
         for precision in [Precision::F64, Precision::Mixed] {
-            let solver = Solver::new().method(method).preconditioner(kind).precision(precision);
+            let solver = Solver::new().method(method).preconditioner(kind.clone()).precision(precision);
             check_consistent(&a, &solver.solve(&a, &b).unwrap(), &b, &format!("{method} {kind}"));
         }
     }

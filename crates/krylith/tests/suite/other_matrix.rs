@@ -195,7 +195,7 @@ fn planned(solver: &Solver, a: &Csr<f64>, from: &Csr<f64>) -> krylith::plan::Sol
     let plan = solver.plan_with(a, from).unwrap();
     let prepared = solver.prepare_with(a, from).unwrap();
     let done = prepared.plan();
-    assert_eq!((plan.method, plan.preconditioner), (done.method, done.preconditioner));
+    assert_eq!((plan.method, &plan.preconditioner), (done.method, &done.preconditioner));
     assert_eq!(
         (plan.precision, &plan.reasons, &plan.warnings),
         (done.precision, &done.reasons, &done.warnings)

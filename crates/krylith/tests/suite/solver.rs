@@ -182,7 +182,8 @@ fn a_zero_right_hand_side_has_a_zero_answer() {
 fn every_method_with_every_preconditioner() {
     let (spd, general) = (problem("jump3d:7"), problem("convection3d:7"));
     let [none, jacobi] = [PrecondSpec::none(), PrecondSpec::jacobi()];
-    let (symmetric, lu) = ([none, jacobi, PrecondSpec::ic(0)], [none, jacobi, PrecondSpec::ilu(0)]);
+    let (symmetric, lu) =
+        ([none.clone(), jacobi.clone(), PrecondSpec::ic(0)], [none, jacobi, PrecondSpec::ilu(0)]);
     for (method, a, preconditioners) in [
         (Method::Cg, &spd, &symmetric),
         (Method::Minres, &spd, &symmetric),
@@ -190,9 +191,9 @@ fn every_method_with_every_preconditioner() {
         (Method::Gmres(20), &general, &lu),
         (Method::Fgmres(20), &general, &lu),
     ] {
-        for preconditioner in *preconditioners {
+        for preconditioner in preconditioners {
             let b = right_hand_side(a.nrows());
-            let solver = Solver::new().method(method).preconditioner(preconditioner).threads(3);
+            let solver = Solver::new().method(method).preconditioner(preconditioner.clone()).threads(3);
             let solution = solver.solve(a, &b).unwrap();
             solution.report.require_converged().unwrap_or_else(|e| panic!("{method} {preconditioner}: {e}"));
             assert!(residual(a, &solution.x, &b) <= 1.0000001e-8, "{method} {preconditioner}");

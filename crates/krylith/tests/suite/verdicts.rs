@@ -214,8 +214,8 @@ fn solvable_systems_are_not_called_singular() {
         ] {
             let b: Vec<f64> = (0..a.nrows()).map(|i| if i % 2 == 0 { 1.0 } else { sign }).collect();
             let singular = times(&a, &b).iter().all(|v| *v == 0.0);
-            for (method, preconditioner) in named {
-                let solver = Solver::new().method(method).preconditioner(preconditioner);
+            for (method, preconditioner) in named.clone() {
+                let solver = Solver::new().method(method).preconditioner(preconditioner.clone());
                 let Solution { x, report } = solver.solve(&a, &b).unwrap();
                 let expected = if singular { Outcome::LeastSquares } else { Outcome::Converged };
                 // Constants are tried by all methods, other vectors where a proof was looked for.

@@ -361,7 +361,7 @@ impl Learner {
     /// The given factor is the one that training begins with.
     fn begins_with_given(&self) -> bool {
         let kind = self.base.kind();
-        !self.shifted && self.base.is_of_a_as_given() && kind == PrecondSpec::ic(beginning(kind).level)
+        !self.shifted && self.base.is_of_a_as_given() && *kind == PrecondSpec::ic(beginning(kind).level)
     }
 
     /// Trains, and measures what came out. Whether it is better than what there was.
@@ -499,7 +499,7 @@ impl Learner {
 
 /// Which factor training begins with: IC(k) with the level of the one that was given, or 0. Not the modified factor: its sums of rows are right already,
 /// and steps that spoil them make it worse before anything else makes it better, while IC(k) has ended with fewer iterations on most matrices.
-fn beginning(given: PrecondSpec) -> Incomplete {
+fn beginning(given: &PrecondSpec) -> Incomplete {
     let cholesky = given.incomplete().filter(|kind| kind.form.kind == Kind::Cholesky);
     Incomplete::ic(cholesky.map_or(0, |kind| kind.level))
 }

@@ -1,18 +1,16 @@
 //! Factors of dense blocks: `bjacobi`, `bic0`, `bilu0`, `bdic`, `bdilu`.
 
 use super::{
-    Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Value, all_entries, lower_half, no_proposals,
-    nothing_weaker, unknown_entries,
+    Construction, FROM_MATRIX, Parameter, PrecondInfo, PrecondSpec, Suits, Takes, Value, all_entries,
+    lower_half, no_proposals, nothing_weaker, unknown_entries,
 };
 use crate::block::BlockKind;
 
 const SIZE: Parameter = Parameter {
     name: "B",
     meaning: "the unknowns of a block",
-    whole: true,
-    least: 1.0,
-    most: 8.0,
-    default: Some(Value::FromMatrix),
+    takes: Takes::Count { least: 1, most: 8 },
+    default: Some(FROM_MATRIX),
 };
 
 pub(super) static BJACOBI: PrecondInfo = PrecondInfo {
@@ -97,7 +95,7 @@ pub(super) static BDILU: PrecondInfo = PrecondInfo {
 
 impl PrecondSpec {
     /// A factor of dense blocks of this size, or of the size that the matrix has by nature.
-    pub const fn block(kind: BlockKind, size: Option<usize>) -> Self {
+    pub fn block(kind: BlockKind, size: Option<usize>) -> Self {
         let info = match kind {
             BlockKind::Jacobi => &BJACOBI,
             BlockKind::Ic0 => &BIC0,
@@ -109,6 +107,6 @@ impl PrecondSpec {
             Some(size) => Value::Count(size),
             None => Value::FromMatrix,
         };
-        Self::new(info, &[size])
+        Self::new(info, [size])
     }
 }

@@ -1,7 +1,8 @@
 //! Incomplete Cholesky factors on a pattern: `ic`, `mic`, `dic`.
 
 use super::{
-    Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Value, lower_half, no_proposals, nothing_weaker,
+    Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Takes, Value, lower_half, no_proposals,
+    nothing_weaker,
 };
 use crate::matrix::Pattern;
 use crate::plan::{Facts, Likely};
@@ -11,20 +12,16 @@ use crate::precond::Incomplete;
 pub(super) const LEVEL: Parameter = Parameter {
     name: "K",
     meaning: "the levels of fill",
-    whole: true,
-    least: 0.0,
-    most: f64::MAX,
-    default: Some(Value::Count(0)),
+    takes: Takes::Count { least: 0, most: usize::MAX },
+    default: Some("0"),
 };
 
 /// The relaxation of modified factors.
 pub(super) const OMEGA: Parameter = Parameter {
     name: "OMEGA",
     meaning: "the share of dropped entries that is subtracted from the diagonal",
-    whole: false,
-    least: 0.0,
-    most: 1.0,
-    default: Some(Value::Real(1.0)),
+    takes: Takes::Real { least: 0.0, most: 1.0 },
+    default: Some("1"),
 };
 
 pub(super) static IC: PrecondInfo = PrecondInfo {
@@ -108,31 +105,31 @@ fn propose_mic(facts: &Facts) -> Vec<Likely> {
 
 /// What is predicted where there is no fill; with fill only the analysis finds out.
 pub(super) fn without_fill(
-    spec: PrecondSpec,
+    spec: &PrecondSpec,
     pattern: &Pattern,
-    predict: fn(PrecondSpec, &Pattern) -> Option<u64>,
+    predict: fn(&PrecondSpec, &Pattern) -> Option<u64>,
 ) -> Option<u64> {
     if spec.count(0) == 0 { predict(spec, pattern) } else { None }
 }
 
 /// Half of the levels of fill, if there are any.
-pub(super) fn half(spec: PrecondSpec) -> Option<usize> {
+pub(super) fn half(spec: &PrecondSpec) -> Option<usize> {
     Some(spec.count(0)).filter(|&level| level > 0).map(|level| level / 2)
 }
 
 impl PrecondSpec {
     /// Incomplete Cholesky with this level of fill.
-    pub const fn ic(level: usize) -> Self {
-        Self::new(&IC, &[Value::Count(level)])
+    pub fn ic(level: usize) -> Self {
+        Self::new(&IC, [Value::Count(level)])
     }
 
     /// Modified incomplete Cholesky with this level of fill and relaxation ω.
-    pub const fn mic(level: usize, omega: f64) -> Self {
-        Self::new(&MIC, &[Value::Count(level), Value::Real(omega)])
+    pub fn mic(level: usize, omega: f64) -> Self {
+        Self::new(&MIC, [Value::Count(level), Value::Real(omega)])
     }
 
     /// Incomplete Cholesky that updates the diagonal only.
-    pub const fn dic() -> Self {
+    pub fn dic() -> Self {
         Self::plain(&DIC)
     }
 }

@@ -53,17 +53,17 @@ pub(super) static LU: PrecondInfo = PrecondInfo {
 
 impl PrecondSpec {
     /// Complete Cholesky.
-    pub const fn cholesky() -> Self {
+    pub fn cholesky() -> Self {
         Self::plain(&CHOLESKY)
     }
 
     /// Complete LDLᵀ.
-    pub const fn ldlt() -> Self {
+    pub fn ldlt() -> Self {
         Self::plain(&LDLT)
     }
 
     /// Complete LU.
-    pub const fn lu() -> Self {
+    pub fn lu() -> Self {
         Self::plain(&LU)
     }
 }

@@ -1,7 +1,8 @@
 //! `fsai` and `afsai`: factored sparse approximate inverses. See [`precond::fsai`](crate::precond::fsai).
 
 use super::{
-    Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Value, nothing_weaker, unknown_entries,
+    Construction, FROM_MATRIX, Parameter, PrecondInfo, PrecondSpec, Suits, Takes, Value, nothing_weaker,
+    unknown_entries,
 };
 use crate::plan::{Facts, Likely};
 use crate::precond::fsai::{Fsai, Growth, PatternRule};
@@ -9,10 +10,8 @@ use crate::precond::fsai::{Fsai, Growth, PatternRule};
 const DELTA: Parameter = Parameter {
     name: "DELTA",
     meaning: "entries up to DELTA of the norm of their row are dropped, both in units of the diagonal of A",
-    whole: false,
-    least: 0.0,
-    most: 1.0,
-    default: Some(Value::FromMatrix),
+    takes: Takes::Real { least: 0.0, most: 1.0 },
+    default: Some(FROM_MATRIX),
 };
 
 pub(super) static FSAI: PrecondInfo = PrecondInfo {
@@ -22,18 +21,14 @@ pub(super) static FSAI: PrecondInfo = PrecondInfo {
         Parameter {
             name: "TAU",
             meaning: "entries up to TAU of their diagonal are not in the pattern",
-            whole: false,
-            least: 0.0,
-            most: 1.0,
-            default: Some(Value::FromMatrix),
+            takes: Takes::Real { least: 0.0, most: 1.0 },
+            default: Some(FROM_MATRIX),
         },
         Parameter {
             name: "K",
             meaning: "the power of the pattern",
-            whole: true,
-            least: 1.0,
-            most: 20.0,
-            default: Some(Value::FromMatrix),
+            takes: Takes::Count { least: 1, most: 20 },
+            default: Some(FROM_MATRIX),
         },
         DELTA,
     ],
@@ -59,28 +54,22 @@ pub(super) static AFSAI: PrecondInfo = PrecondInfo {
         Parameter {
             name: "STEPS",
             meaning: "in so many steps the pattern grows at most",
-            whole: true,
-            least: 1.0,
-            most: 100.0,
-            default: Some(Value::Count(5)),
+            takes: Takes::Count { least: 1, most: 100 },
+            default: Some("5"),
         },
         Parameter {
             name: "ENTRIES",
             meaning: "a step adds so many entries to a row at most",
-            whole: true,
-            least: 1.0,
-            most: 100.0,
-            default: Some(Value::Count(3)),
+            takes: Takes::Count { least: 1, most: 100 },
+            default: Some("3"),
         },
         Parameter {
             name: "TOL",
             meaning: "a row that a step improves by less than TOL is left as it is",
-            whole: false,
-            least: 0.0,
-            most: 1.0,
-            default: Some(Value::Real(1e-3)),
+            takes: Takes::Real { least: 0.0, most: 1.0 },
+            default: Some("0.001"),
         },
-        Parameter { default: Some(Value::Real(0.05)), ..DELTA },
+        Parameter { default: Some("0.05"), ..DELTA },
     ],
     level_in_name: false,
     description: "a sparse factor of the inverse whose pattern grows where that gains the most",
@@ -113,13 +102,13 @@ fn propose(facts: &Facts, times: [f64; 4], info: &'static PrecondInfo) -> Vec<Li
         (false, true) => times[1],
         (false, false) => times[if facts.has_many_unknowns() { 3 } else { 2 }],
     };
-    let defaults = info.parameters.iter().map(|parameter| parameter.default.unwrap_or(Value::FromMatrix));
-    vec![(PrecondSpec::new(info, &Vec::from_iter(defaults)), times * facts.across())]
+    let defaults = info.parameters.iter().filter_map(Parameter::default_value);
+    vec![(PrecondSpec::new(info, Vec::from_iter(defaults)), times * facts.across())]
 }
 
 impl PrecondSpec {
     /// A factored sparse approximate inverse on the pattern of the `power`-th power of the entries of A above `tau`, without those below `delta`.
-    pub const fn fsai(tau: f64, power: usize, delta: f64) -> Self {
-        Self::new(&FSAI, &[Value::Real(tau), Value::Count(power), Value::Real(delta)])
+    pub fn fsai(tau: f64, power: usize, delta: f64) -> Self {
+        Self::new(&FSAI, [Value::Real(tau), Value::Count(power), Value::Real(delta)])
     }
 }

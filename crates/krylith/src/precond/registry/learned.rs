@@ -4,9 +4,10 @@
 //! stored and swept as `ssor` is, but made from that matrix instead of A.
 
 use super::{
-    Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Value, all_entries, no_proposals,
+    Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Takes, Value, all_entries, no_proposals,
     nothing_weaker,
 };
+use crate::precond::{Form, Incomplete, Kind, Update};
 
 pub(super) static LEARNED: PrecondInfo = PrecondInfo {
     name: "learned",
@@ -14,10 +15,8 @@ pub(super) static LEARNED: PrecondInfo = PrecondInfo {
     parameters: &[Parameter {
         name: "ROUNDS",
         meaning: "rounds of training, each after a solve",
-        whole: true,
-        least: 0.0,
-        most: 1000.0,
-        default: Some(Value::Count(10)),
+        takes: Takes::Count { least: 0, most: 1000 },
+        default: Some("10"),
     }],
     level_in_name: false,
     description: "incomplete Cholesky trained before the solve: pays off for many solves with one matrix",
@@ -28,17 +27,17 @@ pub(super) static LEARNED: PrecondInfo = PrecondInfo {
     weaker: nothing_weaker,
     predicted_entries: all_entries,
     propose: no_proposals,
-    construct: |_| Construction::Incomplete(PrecondSpec::ssor(1.0).incomplete().expect("ssor is one")),
+    construct: |spec| Construction::Trained { recipe: gauss_seidel(), rounds: spec.count(0) },
 };
 
 impl PrecondSpec {
     /// Incomplete Cholesky trained in so many rounds.
-    pub const fn learned(rounds: usize) -> Self {
-        Self::new(&LEARNED, &[Value::Count(rounds)])
+    pub fn learned(rounds: usize) -> Self {
+        Self::new(&LEARNED, [Value::Count(rounds)])
     }
+}
 
-    /// Rounds of training, for what is trained.
-    pub(crate) fn training_rounds(&self) -> Option<usize> {
-        std::ptr::eq(self.info(), &LEARNED).then(|| self.count(0))
-    }
+/// Symmetric Gauss–Seidel.
+fn gauss_seidel() -> Incomplete {
+    Incomplete::new(Form { kind: Kind::Lu, update: Update::Keep { diagonal: 1.0 } }, 0)
 }

@@ -95,21 +95,21 @@ fn propose_milu(facts: &Facts) -> Vec<Likely> {
 
 impl PrecondSpec {
     /// Incomplete LU with this level of fill.
-    pub const fn ilu(level: usize) -> Self {
-        Self::new(&ILU, &[Value::Count(level)])
+    pub fn ilu(level: usize) -> Self {
+        Self::new(&ILU, [Value::Count(level)])
     }
 
     /// Modified incomplete LU with this level of fill and relaxation ω, which keeps the sums of rows or of columns.
-    pub const fn milu(level: usize, omega: f64, sums: PreservedSums) -> Self {
+    pub fn milu(level: usize, omega: f64, sums: PreservedSums) -> Self {
         let info = match sums {
             PreservedSums::Rows => &MILU,
             PreservedSums::Columns => &MILU_COLUMNS,
         };
-        Self::new(info, &[Value::Count(level), Value::Real(omega)])
+        Self::new(info, [Value::Count(level), Value::Real(omega)])
     }
 
     /// Incomplete LU that updates the diagonal only.
-    pub const fn dilu() -> Self {
+    pub fn dilu() -> Self {
         Self::plain(&DILU)
     }
 }

@@ -87,7 +87,7 @@ pub struct PrecondInfo {
     pub name: &'static str,
     /// Other names that are understood.
     pub aliases: &'static [&'static str],
-    /// The numbers in parentheses.
+    /// What stands in parentheses.
     pub parameters: &'static [Parameter],
     /// `name3` means `name(3)`, and without numbers it is written `name0`.
     pub level_in_name: bool,
@@ -102,14 +102,14 @@ pub struct PrecondInfo {
     /// Names to try it with: what tests and comparisons run.
     pub examples: &'static [&'static str],
     /// A weaker one that takes less memory.
-    pub weaker: fn(PrecondSpec) -> Option<PrecondSpec>,
+    pub weaker: fn(&PrecondSpec) -> Option<PrecondSpec>,
     /// Entries of the preconditioner for a matrix of this pattern; `None` where they are known only after the analysis.
-    pub predicted_entries: fn(PrecondSpec, &Pattern) -> Option<u64>,
+    pub predicted_entries: fn(&PrecondSpec, &Pattern) -> Option<u64>,
     /// Which of its members are worth a try on a matrix with these facts, and how many iterations they are likely to take with CG or, if not
     /// [`symmetric`](Self::symmetric), with BiCGStab: only for comparing them (`plan::Proposal`).
     pub propose: fn(&Facts) -> Vec<(PrecondSpec, f64)>,
     /// How it is built.
-    pub construct: fn(PrecondSpec) -> Construction,
+    pub construct: fn(&PrecondSpec) -> Construction,
 }
 
 impl PrecondInfo {
@@ -153,33 +153,61 @@ impl Suits {
     }
 }
 
-/// A number of a preconditioner.
-#[derive(Debug)]
+/// A parameter of a preconditioner.
+#[derive(Debug, Clone, Copy)]
 pub struct Parameter {
     /// Its name in capitals, such as `K`.
     pub name: &'static str,
     /// What it means.
     pub meaning: &'static str,
-    /// Whole numbers only.
-    pub whole: bool,
-    /// The smallest that makes sense.
-    pub least: f64,
-    /// The largest that makes sense.
-    pub most: f64,
-    /// The default; `None` if the value is required.
-    pub default: Option<Value>,
+    /// What it may be.
+    pub takes: Takes,
+    /// The default as it would be written; `None` if the value is required.
+    pub default: Option<&'static str>,
+}
+
+/// What a parameter may be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Takes {
+    /// A whole number of this range.
+    Count {
+        /// The smallest that makes sense.
+        least: usize,
+        /// The largest that makes sense.
+        most: usize,
+    },
+    /// A number of this range.
+    Real {
+        /// The smallest that makes sense.
+        least: f64,
+        /// The largest that makes sense.
+        most: f64,
+    },
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A preconditioner by name, with parameters of its own.
+    Preconditioner,
 }
 
 /// The value of a parameter.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Value {
     /// A whole number.
     Count(usize),
     /// Any number.
     Real(f64),
+    /// One of the words that there are.
+    Word(&'static str),
+    /// A preconditioner within the preconditioner.
+    Preconditioner(Box<PrecondSpec>),
     /// Found in the matrix.
     FromMatrix,
 }
+
+/// How a value is written that is found in the matrix, where that is the default.
+pub(crate) const FROM_MATRIX: &str = "matrix";
 
 /// How a preconditioner is built. Layouts build what they have kernels for.
 pub enum Construction {
@@ -189,6 +217,13 @@ pub enum Construction {
     Nothing,
     /// An incomplete factor on a pattern: on grids, in slices and by rows.
     Incomplete(Incomplete),
+    /// An incomplete factor on a pattern whose numbers are trained by solving before they are used: the sweeps are those of `recipe`.
+    Trained {
+        /// With the trained numbers in the place of those of A.
+        recipe: Incomplete,
+        /// Rounds of training.
+        rounds: usize,
+    },
     /// An incomplete factor whose pattern follows the values.
     Threshold(ByThreshold),
     /// A factor of dense blocks of this size, or of that which the matrix has.
@@ -207,7 +242,7 @@ impl Construction {
     /// Whether it is applied by sweeps through A's pattern, whose rows wait for each other.
     pub(crate) fn sweeps(&self) -> bool {
         match self {
-            Construction::Incomplete(_) | Construction::Threshold(_) => true,
+            Construction::Incomplete(_) | Construction::Trained { .. } | Construction::Threshold(_) => true,
             Construction::Blocks(kind, _) => *kind != BlockKind::Jacobi,
             _ => false,
         }
@@ -220,28 +255,28 @@ fn no_proposals(_: &Facts) -> Vec<Likely> {
 }
 
 /// None is weaker.
-fn nothing_weaker(_: PrecondSpec) -> Option<PrecondSpec> {
+fn nothing_weaker(_: &PrecondSpec) -> Option<PrecondSpec> {
     None
 }
 
 /// L and D of a symmetric pattern.
-fn lower_half(_: PrecondSpec, pattern: &Pattern) -> Option<u64> {
+fn lower_half(_: &PrecondSpec, pattern: &Pattern) -> Option<u64> {
     let n = pattern.nrows() as u64;
     Some((pattern.nnz() as u64).saturating_sub(n) / 2 + n)
 }
 
 /// L, D and U.
-fn all_entries(_: PrecondSpec, pattern: &Pattern) -> Option<u64> {
+fn all_entries(_: &PrecondSpec, pattern: &Pattern) -> Option<u64> {
     Some(pattern.nnz() as u64)
 }
 
 /// A number for each row.
-fn one_per_row(_: PrecondSpec, pattern: &Pattern) -> Option<u64> {
+fn one_per_row(_: &PrecondSpec, pattern: &Pattern) -> Option<u64> {
     Some(pattern.nrows() as u64)
 }
 
 /// Only the analysis finds out.
-fn unknown_entries(_: PrecondSpec, _: &Pattern) -> Option<u64> {
+fn unknown_entries(_: &PrecondSpec, _: &Pattern) -> Option<u64> {
     None
 }
 

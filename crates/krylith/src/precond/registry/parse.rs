@@ -1,9 +1,10 @@
-//! From text to a preconditioner: a name, and numbers in parentheses.
+//! From text to a preconditioner: a name, and arguments in parentheses, in the order of its parameters or as `name=value`. An argument is a
+//! number, a word, or a preconditioner with arguments of its own.
 //!
 //! Case does not matter. Digits that follow the first word of a name are its level: `ic0`, `ic2`, `milu0-columns`.
 
-use super::spec::{MOST, without_numbers};
-use super::{ALL, Parameter, PrecondInfo, PrecondSpec, Value};
+use super::spec::without_numbers;
+use super::{ALL, FROM_MATRIX, Parameter, PrecondInfo, PrecondSpec, Takes, Value};
 use crate::names;
 use std::str::FromStr;
 use thiserror::Error;
@@ -42,7 +43,7 @@ pub enum NameError {
         /// How to write it.
         usage: String,
     },
-    /// There are more numbers than it has.
+    /// There are more arguments than parameters.
     #[error("`{name}` has too many numbers: {usage}")]
     TooMany {
         /// As given.
@@ -50,12 +51,40 @@ pub enum NameError {
         /// How to write it.
         usage: String,
     },
-    /// A number makes no sense.
-    #[error("`{name}`: {parameter}, {meaning}, is {range}, not `{given}`")]
-    Number {
+    /// It has no parameter of this name.
+    #[error("`{name}` has no parameter `{parameter}`: {usage}")]
+    NoParameter {
         /// As given.
         name: String,
-        /// Which number.
+        /// As given.
+        parameter: String,
+        /// How to write it.
+        usage: String,
+    },
+    /// A parameter is given twice.
+    #[error("`{name}` gives {parameter} twice: {usage}")]
+    Twice {
+        /// As given.
+        name: String,
+        /// Which parameter.
+        parameter: &'static str,
+        /// How to write it.
+        usage: String,
+    },
+    /// Too many preconditioners are within each other.
+    #[error("`{name}` is within more than {most} others")]
+    TooDeep {
+        /// What is within them.
+        name: String,
+        /// How many may be.
+        most: usize,
+    },
+    /// A value makes no sense.
+    #[error("`{name}`: {parameter}, {meaning}, is {range}, not `{given}`")]
+    Value {
+        /// As given.
+        name: String,
+        /// Which parameter.
         parameter: &'static str,
         /// What it means.
         meaning: &'static str,
@@ -66,48 +95,110 @@ pub enum NameError {
     },
 }
 
+/// Preconditioners within each other at most.
+const MOST_NESTED: usize = 8;
+
 impl FromStr for PrecondSpec {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let lower = text.trim().to_lowercase();
-        let (head, rest) = match lower.split_once('(') {
-            Some((head, rest)) => (head.trim(), Some(rest)),
-            None => (lower.as_str(), None),
-        };
-        let (info, level) = find(head).ok_or_else(|| unknown(text, head))?;
-        let usage = || info.usage();
-        let inside = match rest {
-            Some(rest) => {
-                let inside = rest.trim_end().strip_suffix(')').filter(|inside| !inside.contains(['(', ')']));
-                inside.ok_or_else(|| NameError::Parentheses { name: text.into(), usage: usage() })?
-            }
-            None => "",
-        };
-        let mut numbers = Vec::from_iter(level);
-        numbers.extend(inside.split(',').map(str::trim).filter(|_| rest.is_some()));
-        if numbers.len() > info.parameters.len() {
-            return Err(NameError::TooMany { name: text.into(), usage: usage() });
-        }
-        let mut values = [Value::FromMatrix; MOST];
-        for (k, parameter) in info.parameters.iter().enumerate() {
-            values[k] = match (numbers.get(k), parameter.default) {
-                (Some(number), _) => parameter.read(text, number)?,
-                (None, Some(default)) => default,
-                (None, None) => {
-                    let Parameter { name: parameter, meaning, .. } = *parameter;
-                    return Err(NameError::Missing { name: text.into(), parameter, meaning, usage: usage() });
-                }
-            };
-        }
-        Ok(PrecondSpec::new(info, &values))
+        read(ALL, &text.to_lowercase(), 0)
     }
 }
 
+/// A preconditioner of these from text in small letters, within `depth` others.
+pub(super) fn read(
+    known: &[&'static PrecondInfo],
+    text: &str,
+    depth: usize,
+) -> Result<PrecondSpec, NameError> {
+    if depth > MOST_NESTED {
+        return Err(NameError::TooDeep { name: text.into(), most: MOST_NESTED });
+    }
+    let (head, rest) = match text.trim().split_once('(') {
+        Some((head, rest)) => (head.trim(), Some(rest)),
+        None => (text.trim(), None),
+    };
+    let (info, level) = find(known, head).ok_or_else(|| unknown(known, text, head))?;
+    let inside = match rest {
+        Some(rest) => {
+            let inside = rest.trim_end().strip_suffix(')').and_then(arguments);
+            inside.ok_or_else(|| NameError::Parentheses { name: text.into(), usage: info.usage() })?
+        }
+        None => Vec::new(),
+    };
+    let given = in_places(info, text, Vec::from_iter(level.into_iter().chain(inside)))?;
+    let value = |(parameter, given): (&Parameter, Option<&str>)| match given.or(parameter.default) {
+        Some(given) => parameter.read(known, text, given, depth),
+        None => Err(NameError::Missing {
+            name: text.into(),
+            parameter: parameter.name,
+            meaning: parameter.meaning,
+            usage: info.usage(),
+        }),
+    };
+    let values: Result<Vec<Value>, _> = info.parameters.iter().zip(given).map(value).collect();
+    Ok(PrecondSpec::new(info, values?))
+}
+
+/// What stands between commas, but not between those of inner parentheses; `None` if parentheses do not match.
+fn arguments(inside: &str) -> Option<Vec<&str>> {
+    let (mut depth, mut from, mut found) = (0usize, 0, Vec::new());
+    for (at, c) in inside.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.checked_sub(1)?,
+            ',' if depth == 0 => {
+                found.push(inside[from..at].trim());
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    found.push(inside[from..].trim());
+    (depth == 0).then_some(found)
+}
+
+/// Arguments at the places of their parameters: the first ones in order, others as `name=value`.
+fn in_places<'t>(
+    info: &PrecondInfo,
+    text: &str,
+    arguments: Vec<&'t str>,
+) -> Result<Vec<Option<&'t str>>, NameError> {
+    let (name, usage) = (|| text.to_owned(), || info.usage());
+    let mut places = vec![None; info.parameters.len()];
+    for (k, argument) in arguments.into_iter().enumerate() {
+        let keyword = argument.split_once('=').filter(|(keyword, _)| !keyword.contains('('));
+        let (place, value) =
+            match keyword {
+                Some((keyword, value)) => {
+                    let keyword = keyword.trim();
+                    let same = |parameter: &Parameter| parameter.name.eq_ignore_ascii_case(keyword);
+                    let place = info.parameters.iter().position(same).ok_or_else(|| {
+                        NameError::NoParameter { name: name(), parameter: keyword.into(), usage: usage() }
+                    })?;
+                    (place, value.trim())
+                }
+                None => (k, argument),
+            };
+        let Some(free) = places.get_mut(place) else {
+            return Err(NameError::TooMany { name: name(), usage: usage() });
+        };
+        if free.replace(value).is_some() {
+            let parameter = info.parameters[place].name;
+            return Err(NameError::Twice { name: name(), parameter, usage: usage() });
+        }
+    }
+    Ok(places)
+}
+
 /// The entry of a name, and the digits in it that are a level.
-fn find(head: &str) -> Option<(&'static PrecondInfo, Option<&str>)> {
+fn find<'t>(
+    known: &[&'static PrecondInfo],
+    head: &'t str,
+) -> Option<(&'static PrecondInfo, Option<&'t str>)> {
     let named =
-        |name: &str| ALL.iter().copied().find(|info| info.name == name || info.aliases.contains(&name));
+        |name: &str| known.iter().copied().find(|info| info.name == name || info.aliases.contains(&name));
     if let Some(info) = named(head) {
         return Some((info, None));
     }
@@ -118,19 +209,28 @@ fn find(head: &str) -> Option<(&'static PrecondInfo, Option<&str>)> {
     Some((info, Some(digits)))
 }
 
-fn unknown(text: &str, head: &str) -> NameError {
-    let names = Vec::from_iter(ALL.iter().map(|info| without_numbers(info)));
+fn unknown(known: &[&'static PrecondInfo], text: &str, head: &str) -> NameError {
+    let names = Vec::from_iter(known.iter().map(|info| without_numbers(info)));
     let known = Vec::from_iter(names.iter().map(String::as_str));
     NameError::Unknown { what: "preconditioner", name: text.into(), hint: names::hint(head, &known) }
 }
 
 impl Parameter {
-    fn read(&self, text: &str, given: &str) -> Result<Value, NameError> {
-        let value = match self.whole {
-            true => given.parse().ok().map(Value::Count),
-            false => given.parse().ok().map(Value::Real),
+    fn read(
+        &self,
+        known: &[&'static PrecondInfo],
+        text: &str,
+        given: &str,
+        depth: usize,
+    ) -> Result<Value, NameError> {
+        let value = match self.takes {
+            _ if given == FROM_MATRIX && self.default == Some(FROM_MATRIX) => Some(Value::FromMatrix),
+            Takes::Count { .. } => given.parse().ok().map(Value::Count),
+            Takes::Real { .. } => given.parse().ok().map(Value::Real),
+            Takes::Word(words) => words.iter().find(|word| **word == given).map(|word| Value::Word(word)),
+            Takes::Preconditioner => Some(Value::Preconditioner(Box::new(read(known, given, depth + 1)?))),
         };
-        value.filter(|value| self.allows(*value)).ok_or_else(|| NameError::Number {
+        value.filter(|value| self.allows(value)).ok_or_else(|| NameError::Value {
             name: text.into(),
             parameter: self.name,
             meaning: self.meaning,
@@ -139,21 +239,34 @@ impl Parameter {
         })
     }
 
+    /// The value if none is given; `None` if one is required.
+    pub fn default_value(&self) -> Option<Value> {
+        self.read(ALL, self.name, self.default?, 0).ok()
+    }
+
     /// Whether a value makes sense.
-    pub(super) fn allows(&self, value: Value) -> bool {
-        match value {
-            Value::Count(count) => count as f64 >= self.least && count as f64 <= self.most,
-            Value::Real(number) => number.is_finite() && number >= self.least && number <= self.most,
-            Value::FromMatrix => self.default == Some(Value::FromMatrix),
+    pub(super) fn allows(&self, value: &Value) -> bool {
+        match (value, self.takes) {
+            (Value::FromMatrix, _) => self.default == Some(FROM_MATRIX),
+            (Value::Count(count), Takes::Count { least, most }) => (least..=most).contains(count),
+            (Value::Real(number), Takes::Real { least, most }) => {
+                number.is_finite() && (least..=most).contains(number)
+            }
+            (Value::Word(word), Takes::Word(words)) => words.contains(word),
+            (Value::Preconditioner(spec), Takes::Preconditioner) => spec.validate().is_ok(),
+            _ => false,
         }
     }
 
     /// What it may be, in words.
     pub fn range(&self) -> String {
-        let kind = if self.whole { "a whole number" } else { "a number" };
-        match self.most < f64::MAX {
-            true => format!("{kind} from {} to {}", self.least, self.most),
-            false => format!("{kind} from {} on", self.least),
+        match self.takes {
+            Takes::Count { least, most: usize::MAX } => format!("a whole number from {least} on"),
+            Takes::Count { least, most } => format!("a whole number from {least} to {most}"),
+            Takes::Real { least, most } if most == f64::MAX => format!("a number from {least} on"),
+            Takes::Real { least, most } => format!("a number from {least} to {most}"),
+            Takes::Word(words) => format!("one of {}", words.join(", ")),
+            Takes::Preconditioner => "a preconditioner".into(),
         }
     }
 }

@@ -89,27 +89,27 @@ pub(crate) static ROBUST_JACOBI: PrecondInfo = PrecondInfo {
 
 impl PrecondSpec {
     /// Chosen from the matrix.
-    pub const fn auto() -> Self {
+    pub fn auto() -> Self {
         Self::plain(&AUTO)
     }
 
     /// No preconditioner.
-    pub const fn none() -> Self {
+    pub fn none() -> Self {
         Self::plain(&NONE)
     }
 
     /// The diagonal.
-    pub const fn jacobi() -> Self {
+    pub fn jacobi() -> Self {
         Self::plain(&JACOBI)
     }
 
     /// A diagonal of the norms of columns.
-    pub const fn column_norms() -> Self {
+    pub fn column_norms() -> Self {
         Self::plain(&COLUMN_NORMS)
     }
 
     /// The diagonal in a form that cannot fail.
-    pub(crate) const fn robust_jacobi() -> Self {
+    pub(crate) fn robust_jacobi() -> Self {
         Self::plain(&ROBUST_JACOBI)
     }
 }

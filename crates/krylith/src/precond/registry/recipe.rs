@@ -54,7 +54,7 @@ where
 /// A recipe of the caller's and its name.
 #[derive(Clone)]
 pub struct OwnRecipe {
-    pub(crate) name: &'static str,
+    pub(crate) name: Arc<str>,
     pub(crate) recipe: Arc<dyn AnyRecipe>,
 }
 

@@ -1,16 +1,15 @@
 //! A preconditioner by name, with its numbers.
 
-use super::{Construction, PrecondInfo, Value, recipe};
+use super::{Construction, FROM_MATRIX, Parameter, PrecondInfo, Value, recipe};
 use crate::error::SolveError;
 use crate::matrix::Pattern;
 use crate::precond::Incomplete;
 use crate::precond::threshold::ByThreshold;
 use std::fmt::{Debug, Display, Formatter, Write};
+use std::sync::Arc;
 
-/// Parameters at most.
-pub(super) const MOST: usize = 4;
-
-/// A preconditioner by name, with its numbers: parsed from text such as `ic(2)`, or made by a function named after it.
+/// A preconditioner by name, with its parameters: parsed from text such as `ic(2)` or `ssor(omega=1.5)`, or made by a function named
+/// after it.
 ///
 /// ```
 /// use krylith::PrecondSpec;
@@ -19,12 +18,13 @@ pub(super) const MOST: usize = 4;
 /// assert_eq!("ilut(5)".parse::<PrecondSpec>().unwrap_err().to_string(), "`ilut(5)` lacks TOL, below which entries of a row are dropped: ilut(P,TOL)");
 /// # Ok::<(), krylith::solver::NameError>(())
 /// ```
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct PrecondSpec {
     info: &'static PrecondInfo,
-    /// That of the entry, or of the caller's own recipe.
-    name: &'static str,
-    values: [Value; MOST],
+    /// The name of the caller's own recipe.
+    own: Option<Arc<str>>,
+    /// One for each parameter.
+    values: Vec<Value>,
 }
 
 /// The name is what tells it apart.
@@ -36,29 +36,44 @@ impl Debug for PrecondSpec {
 
 impl PartialEq for PrecondSpec {
     fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self.info, other.info) && self.name == other.name && self.values == other.values
+        std::ptr::eq(self.info, other.info) && self.own == other.own && self.values == other.values
     }
 }
 
 impl PrecondSpec {
-    /// With these numbers; what is not used is [`Value::FromMatrix`].
-    pub(super) const fn new(info: &'static PrecondInfo, given: &[Value]) -> Self {
-        let (mut values, mut k) = ([Value::FromMatrix; MOST], 0);
-        while k < given.len() {
-            values[k] = given[k];
-            k += 1;
-        }
-        PrecondSpec { info, name: info.name, values }
+    /// With these values, one for each parameter.
+    pub(super) fn new(info: &'static PrecondInfo, values: impl Into<Vec<Value>>) -> Self {
+        let values = values.into();
+        debug_assert_eq!(values.len(), info.parameters.len(), "{}", info.name);
+        PrecondSpec { info, own: None, values }
     }
 
-    /// Without numbers.
-    pub(crate) const fn plain(info: &'static PrecondInfo) -> Self {
-        Self::new(info, &[])
+    /// Without parameters.
+    pub(crate) fn plain(info: &'static PrecondInfo) -> Self {
+        Self::new(info, [])
     }
 
     /// The caller's own recipe, by its name.
-    pub(crate) fn own(name: &'static str) -> Self {
-        PrecondSpec { name, ..Self::plain(&recipe::OWN) }
+    pub(crate) fn own(name: Arc<str>) -> Self {
+        PrecondSpec { own: Some(name), ..Self::plain(&recipe::OWN) }
+    }
+
+    /// Its name without parameters.
+    pub fn name(&self) -> &str {
+        self.own.as_deref().unwrap_or(self.info.name)
+    }
+
+    /// The value of a parameter by its name, in capitals or not.
+    ///
+    /// ```
+    /// use krylith::{PrecondSpec, solver::Value};
+    /// assert_eq!(PrecondSpec::ssor(1.5).value("omega"), Some(&Value::Real(1.5)));
+    /// assert_eq!(PrecondSpec::ssor(1.5).value("levels"), None);
+    /// ```
+    pub fn value(&self, parameter: &str) -> Option<&Value> {
+        let place =
+            self.info.parameters.iter().position(|known| known.name.eq_ignore_ascii_case(parameter))?;
+        self.values.get(place)
     }
 
     /// Whether M is A up to rounding and replaced pivots.
@@ -92,12 +107,12 @@ impl PrecondSpec {
         }
     }
 
-    /// One of its numbers.
+    /// One of its numbers; not a number where the matrix decides.
     pub(super) fn real(&self, index: usize) -> f64 {
         match self.values[index] {
             Value::Real(number) => number,
             Value::Count(count) => count as f64,
-            Value::FromMatrix => f64::NAN,
+            _ => f64::NAN,
         }
     }
 
@@ -106,14 +121,14 @@ impl PrecondSpec {
         Some(self.real(index)).filter(|number| !number.is_nan())
     }
 
-    /// A number that is out of its range is an error.
+    /// A value that is out of its range is an error.
     pub(crate) fn validate(&self) -> Result<(), SolveError> {
         for (parameter, value) in self.info.parameters.iter().zip(&self.values) {
-            if !parameter.allows(*value) {
+            if !parameter.allows(value) {
                 return Err(SolveError::Option {
                     name: parameter.name,
                     value: value.to_string(),
-                    needed: format!("{} needs {}", self.name, parameter.range()),
+                    needed: format!("{} needs {}", self.name(), parameter.range()),
                 });
             }
         }
@@ -122,23 +137,31 @@ impl PrecondSpec {
 
     /// How it is built.
     pub fn construct(&self) -> Construction {
-        (self.info.construct)(*self)
+        (self.info.construct)(self)
     }
 
     /// A weaker one that takes less memory.
     pub fn weaker(&self) -> Option<PrecondSpec> {
-        (self.info.weaker)(*self)
+        (self.info.weaker)(self)
     }
 
     /// Its entries for a matrix of this pattern; `None` where they are known only after the analysis.
     pub fn predicted_entries(&self, pattern: &Pattern) -> Option<u64> {
-        (self.info.predicted_entries)(*self, pattern)
+        (self.info.predicted_entries)(self, pattern)
     }
 
     /// The recipe of an incomplete factor on a pattern, if that is what it is.
     pub fn incomplete(&self) -> Option<Incomplete> {
         match self.construct() {
-            Construction::Incomplete(recipe) => Some(recipe),
+            Construction::Incomplete(recipe) | Construction::Trained { recipe, .. } => Some(recipe),
+            _ => None,
+        }
+    }
+
+    /// Rounds of training, for what is trained.
+    pub(crate) fn training_rounds(&self) -> Option<usize> {
+        match self.construct() {
+            Construction::Trained { rounds, .. } => Some(rounds),
             _ => None,
         }
     }
@@ -165,15 +188,15 @@ impl PrecondSpec {
 impl Display for PrecondSpec {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         let given = self.info.parameters.iter().zip(&self.values);
-        let last = given.clone().rposition(|(parameter, value)| parameter.default != Some(*value));
+        let is_default = |parameter: &Parameter, value| parameter.default_value().as_ref() == Some(value);
+        let last = given.clone().rposition(|(parameter, value)| !is_default(parameter, value));
         let Some(last) = last else {
-            return f.pad(&if self.name == self.info.name {
-                without_numbers(self.info)
-            } else {
-                self.name.into()
-            });
+            return match &self.own {
+                Some(name) => f.pad(name),
+                None => f.pad(&without_numbers(self.info)),
+            };
         };
-        let mut text = format!("{}(", self.name);
+        let mut text = format!("{}(", self.name());
         for (k, (_, value)) in given.take(last + 1).enumerate() {
             write!(text, "{}{value}", if k > 0 { "," } else { "" })?;
         }
@@ -192,12 +215,14 @@ pub(super) fn without_numbers(info: &PrecondInfo) -> String {
 
 impl Display for Value {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        match *self {
+        match self {
             Value::Count(count) => write!(f, "{count}"),
             // As people write it: 0.01, 1e-8.
-            Value::Real(number) if number != 0.0 && number.abs() < 1e-3 => write!(f, "{number:e}"),
+            Value::Real(number) if *number != 0.0 && number.abs() < 1e-3 => write!(f, "{number:e}"),
             Value::Real(number) => write!(f, "{number}"),
-            Value::FromMatrix => f.write_str("from the matrix"),
+            Value::Word(word) => f.write_str(word),
+            Value::Preconditioner(spec) => write!(f, "{spec}"),
+            Value::FromMatrix => f.write_str(FROM_MATRIX),
         }
     }
 }

@@ -13,7 +13,7 @@
 //! preconditioner; Eisenstat 1981, doi:10.1137/0902001.
 
 use super::{
-    Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Value, all_entries, no_proposals,
+    Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Takes, Value, all_entries, no_proposals,
     nothing_weaker,
 };
 use crate::precond::{Form, Incomplete, Kind, Update};
@@ -24,10 +24,8 @@ pub(super) static SSOR: PrecondInfo = PrecondInfo {
     parameters: &[Parameter {
         name: "OMEGA",
         meaning: "the relaxation",
-        whole: false,
-        least: 0.01,
-        most: 1.99,
-        default: Some(Value::Real(1.0)),
+        takes: Takes::Real { least: 0.01, most: 1.99 },
+        default: Some("1"),
     }],
     level_in_name: false,
     description: "symmetric successive over-relaxation: uses the triangles of A as they are",
@@ -46,7 +44,7 @@ pub(super) static SSOR: PrecondInfo = PrecondInfo {
 
 impl PrecondSpec {
     /// Symmetric successive over-relaxation with this ω.
-    pub const fn ssor(omega: f64) -> Self {
-        Self::new(&SSOR, &[Value::Real(omega)])
+    pub fn ssor(omega: f64) -> Self {
+        Self::new(&SSOR, [Value::Real(omega)])
     }
 }

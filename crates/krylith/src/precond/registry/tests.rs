@@ -10,7 +10,10 @@ fn every_name_is_read_back() {
             assert_eq!(spec.to_string(), example);
             assert_eq!(example.to_uppercase().parse::<PrecondSpec>().unwrap(), spec);
             spec.validate().unwrap();
-            assert!(info.parameters.len() <= spec::MOST);
+        }
+        for parameter in info.parameters {
+            let is_read = parameter.default.is_none() || parameter.default_value().is_some();
+            assert!(is_read, "{}: {parameter:?}", info.name);
         }
         for alias in info.aliases {
             let other = ALL.iter().filter(|other| other.name == *alias || other.aliases.contains(alias));
@@ -40,6 +43,12 @@ fn short_and_other_spellings() {
         ("bilu", "bilu0"),
         ("sgs", "ssor"),
         ("Diagonal", "jacobi"),
+        ("ssor(omega=1.5)", "ssor(1.5)"),
+        ("mic(OMEGA = 0.5)", "mic(0,0.5)"),
+        ("mic2(omega=0.5)", "mic(2,0.5)"),
+        ("ilut(tol=1e-2,p=5)", "ilut(5,0.01)"),
+        ("fsai(k=2)", "fsai(matrix,2)"),
+        ("fsai(matrix,2)", "fsai(matrix,2)"),
     ] {
         assert_eq!(given.parse::<PrecondSpec>().unwrap().to_string(), meant, "{given}");
     }
@@ -69,6 +78,12 @@ fn errors_say_what_to_write() {
         ("ilut-fill(0.5,0)", "is a number from 1 on"),
         ("bdic(0)", "is a whole number from 1 to 8"),
         ("bdilu(9)", "not `9`"),
+        ("ssor(w=1)", "`ssor(w=1)` has no parameter `w`: ssor, ssor(OMEGA)"),
+        ("mic1(k=2)", "`mic1(k=2)` gives K twice"),
+        ("mic(1,0.5,omega=1)", "gives OMEGA twice"),
+        ("ssor(ssor)", "not `ssor`"),
+        ("ssor(matrix)", "not `matrix`"),
+        ("ssor(1))(", "parentheses"),
         ("ssor(2)", "OMEGA, the relaxation, is a number from 0.01 to 1.99, not `2`"),
     ] {
         let error = given.parse::<PrecondSpec>().unwrap_err().to_string();
@@ -113,7 +128,7 @@ fn weaker_ones_come_to_an_end() {
             let mut spec: PrecondSpec = example.parse().unwrap();
             let mut steps = 0;
             while let Some(weaker) = spec.weaker() {
-                let entries = [spec, weaker].map(|s| s.predicted_entries(a.pattern()).unwrap_or(u64::MAX));
+                let entries = [&spec, &weaker].map(|s| s.predicted_entries(a.pattern()).unwrap_or(u64::MAX));
                 assert!(entries[1] <= entries[0], "{spec} {weaker}");
                 assert_eq!(weaker.info().symmetric, spec.info().symmetric, "{spec}");
                 (spec, steps) = (weaker, steps + 1);
@@ -121,4 +136,66 @@ fn weaker_ones_come_to_an_end() {
             }
         }
     }
+}
+
+/// A preconditioner that has others within, and words.
+static CYCLE: PrecondInfo = PrecondInfo {
+    name: "cycle",
+    parameters: &[
+        Parameter {
+            name: "SMOOTHER",
+            meaning: "what smooths",
+            takes: Takes::Preconditioner,
+            default: Some("ssor"),
+        },
+        Parameter {
+            name: "KIND",
+            meaning: "the order of levels",
+            takes: Takes::Word(&["v", "w"]),
+            default: Some("v"),
+        },
+        Parameter {
+            name: "LEVELS",
+            meaning: "levels",
+            takes: Takes::Count { least: 2, most: 9 },
+            default: Some(FROM_MATRIX),
+        },
+    ],
+    ..ssor::SSOR
+};
+
+#[test]
+fn preconditioners_within_preconditioners_and_words_are_read() {
+    let known = [&[&CYCLE], ALL].concat();
+    let read = |text: &str| parse::read(&known, text, 0);
+    for (given, meant) in [
+        ("cycle", "cycle"),
+        ("cycle(ssor)", "cycle"),
+        ("cycle(ssor(1))", "cycle"),
+        ("cycle(smoother=ssor(omega=1.5))", "cycle(ssor(1.5))"),
+        ("cycle(kind=w)", "cycle(ssor,w)"),
+        ("cycle(mic(1,0.9), v, 3)", "cycle(mic(1,0.9),v,3)"),
+        ("cycle(cycle(ic1, w), levels = 2)", "cycle(cycle(ic(1),w),v,2)"),
+    ] {
+        let spec = read(given).unwrap();
+        assert_eq!(spec.to_string(), meant, "{given}");
+        assert_eq!(read(meant).unwrap(), spec);
+        spec.validate().unwrap();
+    }
+    let spec = read("cycle(kind=w,levels=4)").unwrap();
+    assert_eq!((spec.value("KIND"), spec.value("levels")), (Some(&Value::Word("w")), Some(&Value::Count(4))));
+    assert_eq!(spec.value("smoother"), Some(&Value::Preconditioner(Box::new(PrecondSpec::ssor(1.0)))));
+    for (given, message) in [
+        ("cycle(sor)", "did you mean `ssor`?"),
+        ("cycle(ssor(9))", "`ssor(9)`: OMEGA"),
+        ("cycle(ssor,x)", "is one of v, w, not `x`"),
+        ("cycle((ssor)", "parentheses"),
+        ("cycle(ssor),v)", "parentheses"),
+        ("cycle(levels=matrix,levels=2)", "gives LEVELS twice"),
+    ] {
+        let error = read(given).unwrap_err().to_string();
+        assert!(error.contains(message), "{given}: {error}");
+    }
+    let deep = "cycle(".repeat(100_000) + &")".repeat(100_000);
+    assert!(matches!(read(&deep), Err(NameError::TooDeep { .. })));
 }

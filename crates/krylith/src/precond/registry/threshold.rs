@@ -1,6 +1,8 @@
 //! Incomplete factors whose pattern follows the values: `ict`, and `ilut` by three rules, with and without column exchanges.
 
-use super::{Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Value, no_proposals, unknown_entries};
+use super::{
+    Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Takes, Value, no_proposals, unknown_entries,
+};
 use crate::precond::threshold::ByThreshold;
 
 /// An incomplete LU whose pattern follows the values.
@@ -26,13 +28,13 @@ pub enum FillRule {
 }
 
 const fn tolerance(meaning: &'static str) -> Parameter {
-    Parameter { name: "TOL", meaning, whole: false, least: 0.0, most: f64::MAX, default: None }
+    Parameter { name: "TOL", meaning, takes: Takes::Real { least: 0.0, most: f64::MAX }, default: None }
 }
 
 const BY_ROW: Parameter = tolerance("below which entries of a row are dropped");
 
 const fn entries(meaning: &'static str) -> Parameter {
-    Parameter { name: "P", meaning, whole: true, least: 0.0, most: f64::MAX, default: None }
+    Parameter { name: "P", meaning, takes: Takes::Count { least: 0, most: usize::MAX }, default: None }
 }
 
 const ABOVE_MEAN: Parameter = entries("how many entries of a row are kept beyond the mean of A");
@@ -40,9 +42,7 @@ const LARGEST: Parameter = entries("how many entries of a row of L and of U are 
 const FACTOR: Parameter = Parameter {
     name: "FACTOR",
     meaning: "how many times the entries of A the factor may have",
-    whole: false,
-    least: 1.0,
-    most: f64::MAX,
+    takes: Takes::Real { least: 1.0, most: f64::MAX },
     default: None,
 };
 
@@ -68,7 +68,7 @@ const fn ilut(
     parameters: &'static [Parameter],
     description: &'static str,
     examples: &'static [&'static str],
-    construct: fn(PrecondSpec) -> Construction,
+    construct: fn(&PrecondSpec) -> Construction,
 ) -> PrecondInfo {
     PrecondInfo {
         name,
@@ -87,7 +87,7 @@ const fn ilut(
     }
 }
 
-fn by(keep: FillRule, spec: PrecondSpec, pivoting: bool) -> Construction {
+fn by(keep: FillRule, spec: &PrecondSpec, pivoting: bool) -> Construction {
     Construction::Threshold(ByThreshold::Ilut(Threshold { keep, tau: spec.real(1), pivoting }))
 }
 
@@ -136,12 +136,12 @@ pub(super) static ILUTP_FILL: PrecondInfo = ilut(
 
 impl PrecondSpec {
     /// Incomplete Cholesky that drops what is below τ, relative to its column in the scaled matrix.
-    pub const fn ict(tau: f64) -> Self {
-        Self::new(&ICT, &[Value::Real(tau)])
+    pub fn ict(tau: f64) -> Self {
+        Self::new(&ICT, [Value::Real(tau)])
     }
 
     /// Incomplete LU by threshold.
-    pub const fn ilut(threshold: Threshold) -> Self {
+    pub fn ilut(threshold: Threshold) -> Self {
         let Threshold { keep, tau, pivoting } = threshold;
         let (info, first) = match (keep, pivoting) {
             (FillRule::Mean(p), false) => (&ILUT, Value::Count(p)),
@@ -151,6 +151,6 @@ impl PrecondSpec {
             (FillRule::Factor(factor), false) => (&ILUT_FILL, Value::Real(factor)),
             (FillRule::Factor(factor), true) => (&ILUTP_FILL, Value::Real(factor)),
         };
-        Self::new(info, &[first, Value::Real(tau)])
+        Self::new(info, [first, Value::Real(tau)])
     }
 }

@@ -54,7 +54,7 @@ impl ByThreshold {
     pub(crate) fn triangles<S: SolverSpace>(
         self,
         setup: &SetupContext<'_, S>,
-        kind: PrecondSpec,
+        kind: &PrecondSpec,
         scale: Option<&Scale>,
         recorder: &mut SetupRecorder,
     ) -> Result<(Triangles<f64>, f64), SetupError> {
