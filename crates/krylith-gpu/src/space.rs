@@ -11,7 +11,6 @@ use crate::driver::Shape;
 use crate::program::{GROUP_SIZE, Kernel, KernelShape, MANY, PAIRS};
 use krylith::BackendError;
 use krylith::space::{Activity, CHUNK, Extremes, Space, Threads, require_same, sum_in_lanes};
-use krylith::{Real, Scalar};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Sums that one copy to the host carries.
@@ -374,15 +373,15 @@ impl<T: DeviceScalar> Space for DeviceSpace<T> {
         Ok(out)
     }
 
-    fn update_norm(&self, a: T, q: &Buffer<T>, r: &mut Buffer<T>) -> Result<T, BackendError> {
-        same("update_norm", q, r)?;
+    fn update_square(&self, a: T, q: &Buffer<T>, r: &mut Buffer<T>) -> Result<T, BackendError> {
+        same("update_square", q, r)?;
         let mut out = [T::ZERO];
         self.sum(r.len(), &mut out, |pieces, shape, number| {
             let values = values![q, &*r, pieces, a, number, r.len() as u64];
             // SAFETY: the kernel's parameters; both have as many entries; room for a sum.
             unsafe { self.queue.launch(Kernel::UpdateNorm, shape, &values) }
         })?;
-        Ok(Real::sqrt(Scalar::real(out[0])))
+        Ok(out[0])
     }
 
     fn cg_direction(

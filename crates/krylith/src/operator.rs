@@ -106,7 +106,8 @@ pub trait LinearOperator<S: Space> {
         UpdateForm::InParts
     }
 
-    /// With z = A r, for a preconditioner A: r += a q, and then z, rᴴr and rᴴz in one synchronisation.
+    /// With z = A r, for a preconditioner A: r += a q, and then z, rᴴr and rᴴz in one synchronisation. z is not written where
+    /// [`update_form`](Self::update_form) is [`UpdateForm::Identity`].
     fn update_apply_dots(
         &self,
         space: &S,

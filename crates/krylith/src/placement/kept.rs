@@ -36,6 +36,13 @@ trait Erased<S: Space>: Any + Send + Sync {
         y: &mut S::Vector,
         scratch: &mut dyn Any,
     ) -> Result<S::Scalar, BackendError>;
+    fn apply_transpose(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut dyn Any,
+    ) -> Result<(), BackendError>;
     fn matrix(&self) -> Option<&Csr<S::Scalar>>;
     fn require(&self, a: &Csr<f64>) -> Result<(), SetupError>;
     fn set(&mut self, space: &S, a: &Csr<f64>) -> Result<(), SetupError>;
@@ -90,6 +97,16 @@ impl<S: Space + 'static, K: Storage<S, Scratch: Any + Send> + 'static> Erased<S>
         scratch: &mut dyn Any,
     ) -> Result<S::Scalar, BackendError> {
         Storage::apply_square(self, space, x, y, own(scratch)?)
+    }
+
+    fn apply_transpose(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut dyn Any,
+    ) -> Result<(), BackendError> {
+        LinearOperator::apply_transpose(self, space, x, y, own(scratch)?)
     }
 
     fn matrix(&self) -> Option<&Csr<S::Scalar>> {
@@ -168,6 +185,16 @@ impl<S: Space + 'static> LinearOperator<S> for KeptMatrix<S> {
         scratch: &mut Self::Scratch,
     ) -> Result<S::Scalar, BackendError> {
         self.0.apply_dot(space, x, y, scratch.as_mut())
+    }
+
+    fn apply_transpose(
+        &self,
+        space: &S,
+        x: &S::Vector,
+        y: &mut S::Vector,
+        scratch: &mut Self::Scratch,
+    ) -> Result<(), BackendError> {
+        self.0.apply_transpose(space, x, y, scratch.as_mut())
     }
 
     fn matrix(&self) -> Option<&Csr<S::Scalar>> {

@@ -203,7 +203,7 @@ pub trait Space {
         self.dot(r, r)
     }
 
-    /// The same with ‖r‖₂ of the new r.
+    /// r += a q, and ‖r‖₂ of the new r.
     fn update_norm(
         &self,
         a: Self::Scalar,

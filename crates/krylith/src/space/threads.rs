@@ -163,7 +163,10 @@ impl<T: Scalar> Threads<T> {
     /// Sums a function of every chunk of what the members write, each chunk as soon as it is written: `write` says of each piece, in
     /// ascending order without gaps, that it is there. So the pieces need not begin at multiples of [`CHUNK`]; the few chunks of which two
     /// members have written a part are summed at the end.
-    pub(crate) fn sum_written(
+    ///
+    /// # Safety
+    /// `write` says of what it has written, and of nothing else, and no two members write the same place.
+    pub(crate) unsafe fn sum_written(
         &self,
         n: usize,
         write: impl Fn(Member<'_>, &mut dyn FnMut(Range<usize>)) + Sync,

@@ -105,9 +105,10 @@ impl PlacedDiagonal {
     }
 
     fn place(&mut self, space: &Threads<f64>) -> Result<(), BackendError> {
-        if let Some(Parts::Diagonal(inverse)) = self.m.parts() {
-            self.given.copy_from_slice(inverse);
-        }
+        let Some(Parts::Diagonal(inverse)) = self.m.parts() else {
+            return Err(BackendError::Failed { what: "a diagonal that is none any more".into() });
+        };
+        self.given.copy_from_slice(inverse);
         self.placement.load(space, Side::Rows, &self.given, &mut self.inverse)
     }
 }
@@ -166,6 +167,10 @@ impl Preconditioner<Threads<f64>, KeptMatrix<Threads<f64>>> for PlacedDiagonal {
     ) -> Result<(), SetupError> {
         self.m.refactor(space, rows)?;
         Ok(self.place(space)?)
+    }
+
+    fn set_shift(&mut self, shift: f64) -> bool {
+        self.m.set_shift(shift)
     }
 
     fn entries(&self) -> usize {

@@ -450,13 +450,15 @@ impl LinearOperator<Threads<f64>> for StencilMatrix {
         self.check(x, y)?;
         let n = y.len();
         let y = DisjointSlice::new(y);
-        Ok(space.sum_written(
-            n,
-            // SAFETY: as in `apply`.
-            |member, written| unsafe { self.multiply(member.part(self.layout.units(), 1), x, &y, written) },
-            // SAFETY: a chunk is read by the member that has written it, or when all are done.
-            |range| dot_chunk(&x[range.clone()], unsafe { y.get(range) }),
-        ))
+        // SAFETY: the lengths were checked; a unit has one member, which says of each piece that it is written. A chunk is read by
+        // the member that has written it, or when all are done.
+        Ok(unsafe {
+            space.sum_written(
+                n,
+                |member, written| self.multiply(member.part(self.layout.units(), 1), x, &y, written),
+                |range| dot_chunk(&x[range.clone()], y.get(range)),
+            )
+        })
     }
 }
 
@@ -470,7 +472,7 @@ impl StencilMatrix {
     /// y = A x in these units and the gaps beside them; says of each piece of y when it is written.
     ///
     /// # Safety
-    /// x and y are as long as [`positions`](Self::positions) says, and nobody else uses these units of y meanwhile.
+    /// There are coefficients, x and y are as long as [`positions`](Self::positions) says, and nobody else uses these units of y meanwhile.
     unsafe fn multiply(
         &self,
         units: Range<usize>,

@@ -151,8 +151,15 @@ fn zeros_on_one_side_are_left_out_in_every_storage() {
     let solid = problem("elasticity3d:4");
     let n = solid.nrows();
     let block: Vec<_> = (0..9).map(|k| (k / 3, n - 3 + k % 3, 0.0)).collect();
-    let cases =
-        [with_random_zeros(&problem("poisson2d:60"), 400), one_sided(&solid, 3, n - 1), with(&solid, &block)];
+    // Two points to the right, everywhere: a grid whose stencil is full, and not symmetric.
+    let plane = problem("poisson2d:60");
+    let right: Vec<_> = (0..3600).filter(|i| i % 60 < 58).map(|i| (i, i + 2, 0.0)).collect();
+    let cases = [
+        with_random_zeros(&plane, 400),
+        one_sided(&solid, 3, n - 1),
+        with(&solid, &block),
+        with(&plane, &right),
+    ];
     let others = ["cholesky", "ldlt", "ssor", "fsai", "afsai", "learned(1)"];
     for (which, a) in cases.iter().enumerate() {
         assert!(a.symmetry().symmetric && !a.symmetry().pattern);

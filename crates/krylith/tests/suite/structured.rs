@@ -91,7 +91,6 @@ fn residuals_are_those_of_the_usual_way() {
     }
 }
 
-/// Values change: constant coefficients become others and come back; a factor may be kept on purpose.
 /// Chunks of the sum do not begin where the threads' units do.
 #[test]
 fn a_product_with_its_sum_has_the_bits_of_two_passes() {
@@ -112,6 +111,7 @@ fn a_product_with_its_sum_has_the_bits_of_two_passes() {
     }
 }
 
+/// Values change: constant coefficients become others and come back; a factor may be kept on purpose.
 #[test]
 fn values_may_change() {
     let mut a = problem("poisson3d:32");
