@@ -166,8 +166,7 @@ impl Store<Threads<f64>> for BlockStore {
         made: Made<Threads<f64>>,
         _: &mut SetupRecorder,
     ) -> Result<Made<Threads<f64>>, SolveError> {
-        let placement: SharedPlacement<_> = Arc::new(AsGiven(self.rows));
-        Ok(made.placed(setup.space, &placement)?)
+        Ok(made.placed(setup.space, self.placement())?)
     }
 }
 

@@ -4,7 +4,7 @@ use super::direct::{DirectKind, SmallPivots};
 use super::registry::{AnyRecipe, Construction};
 use super::{Form, Incomplete, IncompleteFactor, IncompleteSymbolic, Kind, require_symmetric};
 use crate::choice::{Method, Precision};
-use crate::error::{BackendError, SetupError, SolveError};
+use crate::error::{BackendError, SolveError};
 use crate::matrix::Csr;
 use crate::operator::{DynPreconditioner, Preconditioner};
 use crate::placement::{KeptMatrix, SharedPlacement};
@@ -13,7 +13,7 @@ use crate::precond::PrecondSpec;
 use crate::scalar::Real;
 use crate::setup::{LARGEST_F32, Memory, OneFactor, SetupContext, SetupRecorder};
 use crate::space::Threads;
-use crate::store::{FindStore, Found, Made, Needs, OverStore, Request, Role, Store, no_sweeps};
+use crate::store::{FindStore, Found, Made, Needs, OverStore, Request, Store, no_sweeps};
 
 type Context<'a> = SetupContext<'a, Threads<f64>>;
 
@@ -83,16 +83,6 @@ impl Store<Threads<f64>> for RowStore {
 
     fn placement(&self) -> Option<SharedPlacement<Threads<f64>>> {
         None
-    }
-
-    fn keep(
-        &self,
-        _: &Context<'_>,
-        _: Role,
-        matrix: &Csr<f64>,
-        _: &mut SetupRecorder,
-    ) -> Result<KeptMatrix<Threads<f64>>, SetupError> {
-        Ok(KeptMatrix::new(matrix.clone()))
     }
 
     fn has_sweeps(&self) -> bool {

@@ -234,16 +234,6 @@ impl Store<Threads<f64>> for WavefrontSlices {
             false => self.factored::<f64>(setup, of, recorder),
         }
     }
-
-    fn adopt(
-        &self,
-        setup: &Context<'_>,
-        made: Made<Threads<f64>>,
-        _: &mut SetupRecorder,
-    ) -> Result<Made<Threads<f64>>, SolveError> {
-        let placement: SharedPlacement<_> = Arc::new(Placed(Arc::clone(&self.patterns.of_a.order)));
-        Ok(made.placed(setup.space, &placement)?)
-    }
 }
 
 /// Rows in the order of A; equal slices are kept once.
@@ -334,8 +324,7 @@ impl Store<Threads<f64>> for NaturalSlices {
         made: Made<Threads<f64>>,
         _: &mut SetupRecorder,
     ) -> Result<Made<Threads<f64>>, SolveError> {
-        let placement: SharedPlacement<_> = Arc::new(Placed(Arc::clone(self.of_a.order())));
-        Ok(made.placed(setup.space, &placement)?)
+        Ok(made.placed(setup.space, self.placement())?)
     }
 
     fn describe(&self, kept: &Kept<'_, Threads<f64>>, _: bool) -> (String, Storing) {

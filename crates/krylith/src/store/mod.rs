@@ -292,13 +292,15 @@ impl Made<Threads<f64>> {
     pub fn placed(
         self,
         space: &Threads<f64>,
-        placement: &SharedPlacement<Threads<f64>>,
+        placement: Option<SharedPlacement<Threads<f64>>>,
     ) -> Result<Self, BackendError> {
-        let OverStore::InOrder(m) = self.m else { return Ok(self) };
+        let (OverStore::InOrder(m), Some(placement)) = (self.m, placement) else {
+            return Err(BackendError::Failed { what: "a factor in another order than A".into() });
+        };
         let m = if matches!(m.parts(), Some(Parts::Diagonal(_))) {
-            OverStore::Placed(DynPreconditioner::new(PlacedDiagonal::new(space, m, placement.clone())?))
+            OverStore::Placed(DynPreconditioner::new(PlacedDiagonal::new(space, m, placement)?))
         } else {
-            OverStore::unplaced(m, placement.clone())
+            OverStore::unplaced(m, placement)
         };
         let bytes = match &m {
             OverStore::Placed(m) => m.bytes().max(self.bytes),

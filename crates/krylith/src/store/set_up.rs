@@ -239,17 +239,13 @@ fn by_products<S: SolverSpace>(
         }
     }
     let request = Request { kind, needs: Needs::OrderOfA };
-    for finder in stores {
-        if let Found::Store(store) = finder.find(setup, &request, recorder)? {
-            let reason = setup.refusals.borrow().last().cloned().unwrap_or_default();
-            let made = store.adopt(setup, inverse.in_order(&reason), recorder)?;
-            let matrices = kept(&*store, setup, recorder)?;
-            let kept = Kept { matrices: matrices.as_ref(), products: &[], shares_off_diagonals: false };
-            let described = store.describe(&kept, setup.is_from_a());
-            return finish(&*store, (setup, &request), matrices, made, described);
-        }
-    }
-    Err(unsupported())
+    let reason = setup.refusals.borrow().last().cloned().unwrap_or_default();
+    let store = first(setup, stores, &request, recorder)?.ok_or_else(unsupported)?;
+    let made = store.adopt(setup, inverse.in_order(&reason), recorder)?;
+    let matrices = kept(&*store, setup, recorder)?;
+    let kept = Kept { matrices: matrices.as_ref(), products: &[], shares_off_diagonals: false };
+    let described = store.describe(&kept, setup.is_from_a());
+    finish(&*store, (setup, &request), matrices, made, described)
 }
 
 /// A and the matrices of an approximate inverse in a store.

@@ -106,7 +106,7 @@ impl PlacedDiagonal {
 
     fn place(&mut self, space: &Threads<f64>) -> Result<(), BackendError> {
         let Some(Parts::Diagonal(inverse)) = self.m.parts() else {
-            return Err(BackendError::Failed { what: "a diagonal that is none any more".into() });
+            return Err(BackendError::Failed { what: "the preconditioner is no longer a diagonal".into() });
         };
         self.given.copy_from_slice(inverse);
         self.placement.load(space, Side::Rows, &self.given, &mut self.inverse)

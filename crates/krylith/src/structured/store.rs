@@ -316,8 +316,7 @@ impl Store<Threads<f64>> for GridStore {
         made: Made<Threads<f64>>,
         _: &mut SetupRecorder,
     ) -> Result<Made<Threads<f64>>, SolveError> {
-        let placement: SharedPlacement<_> = Arc::new(Placed(Arc::new(self.source.order())));
-        Ok(made.placed(setup.space, &placement)?)
+        Ok(made.placed(setup.space, self.placement())?)
     }
 
     fn describe(&self, kept: &Kept<'_, Threads<f64>>, is_from_a: bool) -> (String, Storing) {

@@ -226,7 +226,7 @@ impl Store<Space> for ReverseStore {
         made: Made<Space>,
         _: &mut SetupRecorder,
     ) -> Result<Made<Space>, SolveError> {
-        Ok(made.placed(setup.space, &self.placement().unwrap())?)
+        Ok(made.placed(setup.space, self.placement())?)
     }
 }
 
