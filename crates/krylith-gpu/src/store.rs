@@ -168,10 +168,10 @@ impl Store<Space> for DeviceStore {
     ) -> Result<Made<Space>, SolveError> {
         let unsupported = || BackendError::Unsupported { what: "triangular factors that are not eliminated" };
         let form = self.eliminated.ok_or_else(unsupported)?;
-        let SetupContext { space, source, options, .. } = *setup;
+        let SetupContext { space, source, .. } = *setup;
         let new = recorder.analyzing(|| Eliminated::new(space, form, source.pattern()))?;
         let mut m = DeviceFactor::Eliminated(Box::new(new));
-        let shift = recorder.factor(space, (options.recover, request.kind), 0.0, |shift| {
+        let shift = recorder.factor(space, setup.attempts(request.kind), |shift| {
             m.set_shift(shift);
             m.refactor_from(space, source)
         })?;

@@ -14,6 +14,10 @@ pub enum StopReason {
     ResidualMet,
     /// The limit of iterations is reached.
     IterationLimit,
+    /// What is left is predicted to take longer than another method.
+    Slow,
+    /// The guess has no digit in common with an answer.
+    WorthlessGuess,
     /// A criterion of the caller's own, in its words.
     Other(&'static str),
 }

@@ -155,7 +155,7 @@ impl Store<Threads<f64>> for BlockStore {
         let SetupContext { space, options, .. } = *setup;
         let recipe = BlockRecipe { schedule: options.schedule, ..BlockRecipe::new(block) };
         let mut m = recorder.analyzing(|| BlockPreconditioner::new(space, source, &recipe))?;
-        let shift = recorder.factor_with(space, (options.recover, request.kind), source, &mut m)?;
+        let shift = recorder.factor_with(space, setup.attempts(request.kind), source, &mut m)?;
         let (nnz, bytes, schedule) = (m.nnz(), m.bytes(), Some(m.schedule(space.threads())));
         Ok(Made { shift, schedule, ..Made::new(OverStore::new::<BlockMatrix>(m), nnz, bytes) })
     }

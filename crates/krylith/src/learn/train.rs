@@ -13,7 +13,7 @@ use crate::matrix::{Csr, Pattern};
 use crate::precond::{Form, IncompleteSymbolic, PrecondSpec};
 use crate::scalar::Real;
 use crate::schedule::Schedule;
-use crate::setup::SetupRecorder;
+use crate::setup::{Attempts, SetupRecorder};
 use crate::space::Threads;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -161,8 +161,9 @@ fn incomplete(
     let symbolic =
         IncompleteSymbolic::on(Form::CHOLESKY, a.pattern(), pattern, space.threads(), Schedule::Auto)?;
     let mut factor = symbolic.allocate::<f64, f64>();
-    let options = (true, &PrecondSpec::ic(0));
-    let shift = match SetupRecorder::default().factor_with(space, options, a, &mut factor) {
+    let kind = PrecondSpec::ic(0);
+    let shift = match SetupRecorder::default().factor_with(space, Attempts::new(&kind, true), a, &mut factor)
+    {
         Err(SetupError::BadPivot { .. }) => return Ok(None),
         other => other?,
     };

@@ -47,7 +47,7 @@ impl FindStore<Threads<f64>> for ByRows {
         let store = match request.needs {
             Needs::Triangles(recipe) => {
                 let pattern = setup.filled_pattern(&recipe, recorder)?;
-                let reason = setup.refusals.borrow().last().cloned().unwrap_or_default();
+                let reason = recorder.refusal();
                 let number = if setup.narrow { size_of::<f32>() } else { size_of::<f64>() };
                 let mut memory = Memory::by_rows(&pattern, &reason, number);
                 // Sums of columns take Aᵀ and its factor besides.
@@ -113,15 +113,15 @@ impl Store<Threads<f64>> for RowStore {
     }
 }
 
-/// A preconditioner in the order of A, from rows.
+/// A preconditioner in the order of A, from rows; of triangles by threshold, if they have been made.
 pub(crate) fn make_by_rows(
     setup: &Context<'_>,
-    kind: &PrecondSpec,
+    (kind, triangles): (&PrecondSpec, Option<OneFactor>),
     recorder: &mut SetupRecorder,
 ) -> Result<Made<Threads<f64>>, SolveError> {
     match kind.construct() {
         Construction::Threshold(threshold) => {
-            let triangles = match setup.triangles.take() {
+            let triangles = match triangles {
                 Some(found) => found,
                 None => threshold.triangles(setup, kind, None, recorder)?,
             };
@@ -185,7 +185,7 @@ fn incomplete<S: Real>(
     kind: &PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<Made<Threads<f64>>, SolveError> {
-    let SetupContext { space, source, options, .. } = *setup;
+    let SetupContext { space, source, .. } = *setup;
     let pattern = setup.filled_pattern(recipe, recorder)?;
     if recipe.form.kind == Kind::Cholesky && recipe.level == 0 {
         recorder.analyzing(|| require_symmetric(source.pattern()))?;
@@ -194,7 +194,7 @@ fn incomplete<S: Real>(
     let symbolic = recorder
         .analyzing(|| IncompleteSymbolic::on(recipe.form, source.pattern(), &pattern, threads, schedule))?;
     let mut f: IncompleteFactor<f64, S> = symbolic.allocate();
-    let shift = recorder.factor_with(space, (options.recover, kind), source, &mut f)?;
+    let shift = recorder.factor_with(space, setup.attempts(kind), source, &mut f)?;
     Ok(Made { predicted: None, ..swept(setup, f, shift) })
 }
 
@@ -218,8 +218,10 @@ fn complete(
     if setup.method == Method::Lsmr {
         f.set_small_pivots(SmallPivots::FOR_LEAST_SQUARES);
     }
-    recorder.factor_with(setup.space, (false, kind), setup.source, &mut f)?;
-    Ok(in_order(DynPreconditioner::new(f), symbolic.cost().bytes() as usize))
+    recorder.factor_with(setup.space, setup.attempts(kind).once(), setup.source, &mut f)?;
+    let cost = symbolic.cost();
+    let made = in_order(DynPreconditioner::new(f), cost.bytes() as usize);
+    Ok(Made { operations: Some(cost.flops), ..made })
 }
 
 /// A preconditioner by any recipe.
@@ -231,7 +233,7 @@ fn by_recipe(
 ) -> Result<Made<Threads<f64>>, SolveError> {
     let SetupContext { space, source, .. } = *setup;
     let mut made = None;
-    recorder.factor(space, (false, kind), 0.0, |_| {
+    recorder.factor(space, setup.attempts(kind).once(), |_| {
         made = Some(recipe.build(space, source)?);
         Ok(())
     })?;

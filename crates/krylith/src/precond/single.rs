@@ -151,7 +151,7 @@ fn factor(
     m: &mut IncompleteFactor<f32>,
     recorder: &mut SetupRecorder,
 ) -> Result<f64, SetupError> {
-    recorder.factor(setup.space, (setup.options.recover, kind), 0.0, |shift| {
+    recorder.factor(setup.space, setup.attempts(kind), |shift| {
         m.set_shift(shift);
         m.refactor(space, a)
     })

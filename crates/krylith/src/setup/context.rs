@@ -1,6 +1,6 @@
 //! What a store needs to know of a system, and how much memory it may take.
 
-use super::{Findings, SetupRecorder, available_memory};
+use super::{Attempts, Findings, SetupRecorder, available_memory};
 use crate::choice::{Layout, Method, Precision};
 use crate::engine::SolverSpace;
 use crate::error::{SetupError, row_in_words};
@@ -12,7 +12,7 @@ use crate::precond::{Incomplete, Kind, bytes_by_rows, require_symmetric};
 use crate::report::Recovery;
 use crate::schedule::Schedule;
 use crate::space::Threads;
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// A factor that nobody set a limit for may be this many times as large as one without fill.
@@ -42,6 +42,8 @@ pub struct SetupOptions {
     pub precision: Precision,
     /// Whether a bad pivot is followed by a shift.
     pub recover: bool,
+    /// The shift that factors begin with, where they can be shifted.
+    pub shift: f64,
     /// The most bytes of a factor, if the caller limits them.
     pub max_bytes: Option<u64>,
     /// The most bytes of everything, if the caller limits them.
@@ -73,14 +75,12 @@ pub struct SetupContext<'a, S: SolverSpace> {
     pub(crate) reserved: u64,
     /// Factors are stored in `f32`.
     pub(crate) narrow: bool,
+    /// The row of A at each place, where the source is permuted.
+    pub(crate) rows: Option<&'a [u32]>,
     /// What is known about the source already.
     pub(crate) findings: Findings,
-    /// Triangles that are computed already.
-    pub(crate) triangles: Cell<Option<OneFactor>>,
     /// Where the factor has its entries.
     filled: OnceCell<Arc<Pattern>>,
-    /// Why stores refused it, in the order in which they were asked.
-    pub(crate) refusals: RefCell<Vec<String>>,
 }
 
 impl<'a, S: SolverSpace> SetupContext<'a, S> {
@@ -103,10 +103,9 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
             scale,
             reserved: 0,
             narrow: false,
+            rows: None,
             findings: Findings::default(),
-            triangles: Cell::new(None),
             filled: OnceCell::new(),
-            refusals: RefCell::new(Vec::new()),
         }
     }
 
@@ -119,11 +118,21 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
             own: self.own,
             reserved: self.reserved,
             narrow: self.narrow && precision != Precision::F64,
+            rows: self.rows,
             findings: self.findings.clone(),
-            triangles: Cell::new(self.triangles.take()),
             filled: self.filled.clone(),
             ..setup
         }
+    }
+
+    /// How a factor of this kind is attempted.
+    pub fn attempts<'k>(&self, kind: &'k PrecondSpec) -> Attempts<'k>
+    where
+        'a: 'k,
+    {
+        let SetupOptions { recover, shift, .. } = self.options;
+        let begin = if kind.info().can_shift { shift } else { 0.0 };
+        Attempts { begin, rows: self.rows, ..Attempts::new(kind, recover) }
     }
 
     /// A, where it is a matrix of another pattern than the one that the preconditioner is made from.

@@ -15,8 +15,8 @@ pub(crate) use context::{LARGEST_F32, OneFactor, vector_bytes};
 pub use context::{SetupContext, SetupOptions};
 pub(crate) use findings::Findings;
 pub use memory::Memory;
-pub use recorder::SetupRecorder;
 pub(crate) use recorder::agree;
+pub use recorder::{Attempts, SetupRecorder};
 
 use crate::engine::{DynEngine, SolverSpace};
 use crate::matrix::Csr;

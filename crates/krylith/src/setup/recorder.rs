@@ -2,13 +2,11 @@
 
 use super::recover::find_shift;
 use crate::error::{BackendError, SetupError};
-use crate::learn::TrainedMatrix;
 use crate::operator::Preconditioner;
+use crate::plan::Considered;
 use crate::precond::PrecondSpec;
 use crate::report::{Recovery, Seconds};
 use crate::space::Space;
-use crate::sparsify::Paired;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// The seconds of each phase of a set-up, and what was recovered from.
@@ -16,14 +14,34 @@ use std::time::Instant;
 pub struct SetupRecorder {
     pub(crate) seconds: Seconds,
     pub(crate) recovery: Vec<Recovery>,
-    /// The shift that factors begin with, where they can be shifted.
-    pub(crate) shift: f64,
-    /// A factor that was trained, to be made use of.
-    pub(crate) trained: Option<Arc<TrainedMatrix>>,
-    /// What was set up from instead of a source whose pattern is not symmetric.
-    pub(crate) paired: Option<Paired>,
-    /// The row of A at each place, if what is factored now is permuted.
-    pub(crate) rows: Option<Vec<u32>>,
+    /// The stores that were asked, in order.
+    pub(crate) considered: Vec<Considered>,
+}
+
+/// How a factor is attempted.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Attempts<'a> {
+    /// What is factored.
+    pub kind: &'a PrecondSpec,
+    /// Whether a bad pivot is followed by a shift.
+    pub recover: bool,
+    /// The shift of the first attempt.
+    pub begin: f64,
+    /// The row of A at each place, where what is factored is permuted.
+    pub rows: Option<&'a [u32]>,
+}
+
+impl<'a> Attempts<'a> {
+    /// Without a shift, of rows in the order of A.
+    pub fn new(kind: &'a PrecondSpec, recover: bool) -> Self {
+        Attempts { kind, recover, begin: 0.0, rows: None }
+    }
+
+    /// The same without another attempt after a bad pivot.
+    pub fn once(self) -> Self {
+        Attempts { recover: false, ..self }
+    }
 }
 
 impl SetupRecorder {
@@ -32,14 +50,12 @@ impl SetupRecorder {
     pub fn factor<S: Space<Real = f64>>(
         &mut self,
         space: &S,
-        (recover, kind): (bool, &PrecondSpec),
-        begin: f64,
+        attempts: Attempts<'_>,
         mut attempt: impl FnMut(f64) -> Result<(), SetupError>,
     ) -> Result<f64, SetupError> {
-        let begin = if kind.info().can_shift { begin.max(self.shift) } else { begin };
-        let rows = self.rows.clone();
+        let Attempts { kind, recover, begin, rows } = attempts;
         let mut attempt = |shift| {
-            let result = attempt(shift).map_err(|error| error.in_order_of_a(rows.as_deref()));
+            let result = attempt(shift).map_err(|error| error.in_order_of_a(rows));
             agree(space, result)
         };
         let mut recovery = std::mem::take(&mut self.recovery);
@@ -55,14 +71,20 @@ impl SetupRecorder {
     pub fn factor_with<S: Space<Real = f64>, K: ?Sized>(
         &mut self,
         space: &S,
-        options: (bool, &PrecondSpec),
+        attempts: Attempts<'_>,
         source: &K,
         m: &mut impl Preconditioner<S, K>,
     ) -> Result<f64, SetupError> {
-        self.factor(space, options, 0.0, |shift| {
+        self.factor(space, attempts, |shift| {
             m.set_shift(shift);
             m.refactor(space, source)
         })
+    }
+
+    /// Why the last store that was asked refused.
+    pub(crate) fn refusal(&self) -> String {
+        let refused = self.considered.iter().rev().find(|considered| !considered.taken);
+        refused.map_or(String::new(), |considered| considered.reason.clone())
     }
 
     /// Work on the pattern, in a span, its seconds added up.

@@ -174,7 +174,7 @@ impl WavefrontSlices {
         let (SetupContext { space, options, .. }, Patterns { of_a, of_factor, .. }) = (setup, &self.patterns);
         let plan = || SlicedSymbolic::new(of_factor, self.form, space.threads(), options.schedule);
         let mut m = recorder.analyzing(|| plan().map(|symbolic| symbolic.allocate::<R>()))?;
-        let shift = recorder.factor_with(*space, (options.recover, kind), source, &mut m)?;
+        let shift = recorder.factor_with(*space, setup.attempts(kind), source, &mut m)?;
         let of_pattern = if Arc::ptr_eq(of_a, of_factor) { 0 } else { of_factor.bytes_besides(of_a) };
         let (nnz, bytes, schedule) = (m.nnz(), m.bytes() + of_pattern, Some(m.schedule(space.threads())));
         Ok(Made { shift, schedule, ..Made::new(OverStore::new::<Sliced>(m), nnz, bytes) })

@@ -21,7 +21,8 @@ use std::sync::Arc;
 impl Solver {
     pub(super) fn setup_options(&self, plan: &SolvePlan, precision: Precision) -> SetupOptions {
         let Solver { schedule, layout, max_bytes, max_memory, .. } = *self;
-        SetupOptions { schedule, layout, precision, recover: plan.shifts(), max_bytes, max_memory }
+        let (recover, shift) = (plan.shifts(), self.shift);
+        SetupOptions { schedule, layout, precision, recover, shift, max_bytes, max_memory }
     }
 
     /// `Err(Option)` for a number that no solve can work with.
@@ -60,21 +61,35 @@ pub(super) struct System<'a, S: SolverSpace, A> {
     pub(super) precision: Precision,
     /// What is known about the source already.
     pub(super) findings: &'a Findings,
+    /// A factor that has been trained for the source.
+    pub(super) trained: Option<Arc<TrainedMatrix>>,
 }
 
-/// An engine and what the report says of it.
-pub(super) type SetUp<S> = (AnyEngine<S>, SetupSummary);
+/// What was set up.
+pub(super) struct SetUp<S: SolverSpace> {
+    pub(super) engine: AnyEngine<S>,
+    /// What the report says of it.
+    pub(super) summary: SetupSummary,
+    /// What it was made from instead of a source whose pattern is not symmetric.
+    pub(super) paired: Option<Paired>,
+    /// What it was made from, where it is trained.
+    pub(super) trained: Option<Arc<TrainedMatrix>>,
+}
 
 impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
     /// Builds the planned preconditioner and, where that fails, what the plan has for the failure.
     pub(super) fn set_up(&self, recorder: &mut SetupRecorder) -> Result<SetUp<S>, SolveError> {
         let (mut wanted, mut tried) = (self.plan.preconditioner.clone(), Vec::new());
+        // The stores that the planned preconditioner was offered to.
+        let mut considered = None;
         loop {
-            recorder.rows = None;
-            let error = match self.set_up_one(&wanted, recorder) {
+            let ended = self.set_up_one(&wanted, recorder);
+            recorder.considered = considered.unwrap_or_else(|| std::mem::take(&mut recorder.considered));
+            let error = match ended {
                 Err(SolveError::Setup(error)) => error,
                 done => return done,
             };
+            considered = Some(std::mem::take(&mut recorder.considered));
             let remedy = Failure::of_setup(&error).and_then(|failure| self.plan.remedy(failure, &tried));
             let next = match &remedy {
                 Some(Remedy::Diagonal) => Some(PrecondSpec::robust_jacobi()),
@@ -102,40 +117,38 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         recorder: &mut SetupRecorder,
     ) -> Result<SetUp<S>, SolveError> {
         let System { space, source, scale, .. } = *self;
-        recorder.paired = None;
-        let trained = match kind.training_rounds() {
-            Some(rounds) => Some(self.trained(rounds, recorder)?),
-            None => None,
-        };
-        if let Some(trained) = &trained {
-            let scale = exact_scale(space.host(), trained.matrix())?;
-            let findings = Findings::default();
-            return self.set_up_from((trained.matrix(), scale, trained.bytes()), findings, kind, recorder);
+        if let Some(rounds) = kind.training_rounds() {
+            let trained = self.trained(rounds, recorder)?;
+            let (p, kept) = (trained.matrix(), trained.bytes());
+            let from = Source { matrix: p, scale: exact_scale(space.host(), p)?, kept };
+            let (engine, summary) = self.set_up_from(from, Findings::default(), kind, recorder)?;
+            return Ok(SetUp { engine, summary, paired: None, trained: Some(trained) });
         }
         let steps = recorder.recovery.len();
         // Findings about values are A's.
-        let built = self.set_up_from((source, scale, 0), self.findings.clone(), kind, recorder);
-        match pairs_after(space, &built, source)? {
-            None => built,
+        let from = Source { matrix: source, scale, kept: 0 };
+        let built = self.set_up_from(from, self.findings.clone(), kind, recorder);
+        let (built, paired) = match pairs_after(space, &built, source)? {
+            None => (built, None),
             Some(paired) => {
                 recorder.recovery.truncate(steps);
-                let (source, kept) =
-                    paired.as_ref().map_or((source, 0), |paired| (paired.matrix(), paired.bytes()));
-                let built = self.set_up_from((source, scale, kept), self.findings.clone(), kind, recorder);
-                recorder.paired = paired;
-                built
+                let matrix = paired.as_ref().map_or(source, Paired::matrix);
+                let from = Source { matrix, scale, kept: paired.as_ref().map_or(0, Paired::bytes) };
+                (self.set_up_from(from, self.findings.clone(), kind, recorder), paired)
             }
-        }
+        };
+        let (engine, summary) = built?;
+        Ok(SetUp { engine, summary, paired, trained: None })
     }
 
-    /// Analyzes and factors this source with this scale; `kept` are the bytes that the source takes besides what is reserved.
+    /// Analyzes and factors this source.
     fn set_up_from(
         &self,
-        (source, scale, kept): (&Csr<f64>, f64, usize),
+        Source { matrix: source, scale, kept }: Source<'_>,
         findings: Findings,
         kind: &PrecondSpec,
         recorder: &mut SetupRecorder,
-    ) -> Result<SetUp<S>, SolveError> {
+    ) -> Result<(AnyEngine<S>, SetupSummary), SolveError> {
         let System { solver, space, stores, a, method, plan, .. } = *self;
         let (options, own) = (solver.setup_options(plan, self.precision), a.matrix());
         let mut setup = SetupContext::new(options, space, a.domain(), own, source, (method, scale));
@@ -145,7 +158,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         agree(space, setup.require_room(kind))?;
         let (engine, mut summary) = match set_up_permuted(solver, &setup, stores, kind, recorder)? {
             Some((engine, summary)) => (AnyEngine::Stored(engine), summary),
-            None => match in_stores(setup, stores, kind, recorder)? {
+            None => match in_stores(setup, stores, (kind, None), recorder)? {
                 (Built::Placed(engine), summary) => (AnyEngine::Stored(engine), summary),
                 (Built::InOrder(m), summary) => (AnyEngine::InOrder(InOrder::new(m)), summary),
             },
@@ -156,9 +169,9 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         Ok((engine, summary))
     }
 
-    /// The matrix of a factor that is trained for the source, unless the recorder has it already. Each process trains that of its own rows.
+    /// The matrix of a factor that is trained for the source, unless it has been trained already. Each process trains that of its own rows.
     fn trained(&self, rounds: usize, recorder: &mut SetupRecorder) -> Result<Arc<TrainedMatrix>, SolveError> {
-        if let Some(trained) = &recorder.trained {
+        if let Some(trained) = &self.trained {
             return Ok(Arc::clone(trained));
         }
         let solver = Solver { own: None, planned: None, precision: Precision::F64, ..self.solver.clone() };
@@ -196,9 +209,17 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         let agreed = agree(self.space, result);
         other.map_or(Ok(()), Err)?;
         agreed?;
-        recorder.trained = found.clone();
         Ok(found.expect("all processes have one"))
     }
+}
+
+/// A matrix to make a preconditioner from.
+struct Source<'a> {
+    matrix: &'a Csr<f64>,
+    /// The power of two that brings it into range.
+    scale: f64,
+    /// Bytes that it takes besides what is reserved.
+    kept: usize,
 }
 
 /// Training has nothing from smaller residuals but more iterations.
@@ -236,7 +257,7 @@ pub(super) fn set_up_permuted<S: SolverSpace>(
 /// No preconditioner, for an operator that is no matrix.
 pub(super) fn without<S: SolverSpace>(space: &S, layout: S::Layout, method: Method) -> SetUp<S> {
     let (m, summary) = no_preconditioner(space, layout, method);
-    (AnyEngine::InOrder(InOrder::new(m)), summary)
+    SetUp { engine: AnyEngine::InOrder(InOrder::new(m)), summary, paired: None, trained: None }
 }
 
 /// With a limit on the whole solve, an error says what the whole solve takes: `limit` was what vectors had left of it.

@@ -25,6 +25,7 @@ use crate::operator::{LinearOperator, ResidualBounds, ResidualNorms};
 use crate::report::{Certificate, Outcome};
 use crate::space::{Extremes, require_same};
 use crate::stop::{IterationLimit, Residual, StopReason, StoppingCriterion};
+use std::fmt::{Display, Formatter};
 use std::ops::ControlFlow;
 
 /// How often a residual may be replaced.
@@ -35,12 +36,6 @@ const FLOOR: f64 = f64::EPSILON / 16.0;
 const LARGE_RESIDUAL: f64 = 1e-3;
 /// ‖Aᵀr‖ up to this part of ‖|A|ᵀ|r|‖ makes r a candidate for a left null vector.
 const LOOKS_SINGULAR: f64 = 1e-6;
-/// What is said where what follows is predicted to be faster.
-pub(super) const TOO_SLOW: &str = "what is left is predicted to take longer than what follows";
-/// What is said where replacements have not helped.
-const DRIFTED: &str = "the residual of the recurrence is not that of x";
-/// Why a guess is not started from.
-const WORTHLESS_GUESS: &str = "the guess has no digit in common with an answer";
 
 /// What was reached.
 pub(super) struct Figures {
@@ -85,10 +80,51 @@ pub(super) struct Certifier<'a, S: SolverSpace, A: LinearOperator<S>> {
     pub(super) witness: Option<Witness<S::Vector>>,
 }
 
-/// How a run of a method ended, and in a few words what it said.
+/// How a run of a method ended.
+#[derive(Clone, Copy)]
 pub(super) struct Ended {
     pub(super) outcome: Outcome,
-    pub(super) what: &'static str,
+    pub(super) why: Why,
+}
+
+impl Ended {
+    /// The residual is small enough.
+    pub(super) const MET: Ended = Ended { outcome: Outcome::Converged, why: Why::Met };
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    Met,
+    /// Replacements have not helped.
+    Drifted,
+    /// What follows is predicted to be faster.
+    Slow,
+    IterationLimit,
+    Interrupted,
+    IndefiniteOperator,
+    IndefinitePreconditioner,
+    NotFinite,
+    Diverged,
+    /// What another place says in a few words.
+    Other(&'static str),
+}
+
+impl Display for Why {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Why::Met => "met",
+            Why::Drifted => "the residual of the recurrence is not that of x",
+            Why::Slow => "what is left is predicted to take longer than what follows",
+            Why::IterationLimit => "limit of iterations",
+            Why::Interrupted => "interrupted",
+            Why::IndefiniteOperator => "A is not positive definite",
+            Why::IndefinitePreconditioner => "M is not positive definite",
+            Why::NotFinite => "a number that is not finite",
+            Why::Diverged => "the residual has grown beyond 1/ε of its least",
+            Why::Other(what) => what,
+        })
+    }
 }
 
 /// What follows the end of a run.
@@ -305,16 +341,16 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
 
     /// What the end of a run means for `x`.
     pub(super) fn judge(&mut self, finish: Finish<f64>, x: &S::Vector) -> Result<Verdict, BackendError> {
-        let ended = |outcome, what| Ok(Verdict::Ended(Ended { outcome, what }));
+        let ended = |outcome, why| Ok(Verdict::Ended(Ended { outcome, why }));
         let begun = finish.iterations > 0;
-        if finish.status == Status::Stopped(StopReason::Other(WORTHLESS_GUESS)) {
+        if finish.status == Status::Stopped(StopReason::WorthlessGuess) {
             return Ok(Verdict::FromZero);
         }
         if finish.status == Status::NotFinite && !begun && !is_zero(self.space, x)? {
             return Ok(Verdict::FromZero);
         }
         if self.measure(x)? {
-            return ended(Outcome::Converged, "met");
+            return Ok(Verdict::Ended(Ended::MET));
         }
         match finish.status {
             Status::Stopped(StopReason::ResidualMet) if self.left > 0 && self.iterations < self.end => {
@@ -322,18 +358,18 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
                 self.left -= 1;
                 Ok(Verdict::Replace)
             }
-            Status::Stopped(StopReason::ResidualMet) => ended(Outcome::Breakdown, DRIFTED),
-            Status::Stopped(StopReason::Other(TOO_SLOW)) => ended(Outcome::MaxIterations, TOO_SLOW),
-            Status::Stopped(_) => ended(Outcome::MaxIterations, "limit of iterations"),
-            Status::Interrupted => ended(Outcome::Interrupted, "interrupted"),
-            Status::IndefiniteOperator => ended(Outcome::IndefiniteOperator, "A is not positive definite"),
+            Status::Stopped(StopReason::ResidualMet) => ended(Outcome::Breakdown, Why::Drifted),
+            Status::Stopped(StopReason::Slow) => ended(Outcome::MaxIterations, Why::Slow),
+            Status::Stopped(_) => ended(Outcome::MaxIterations, Why::IterationLimit),
+            Status::Interrupted => ended(Outcome::Interrupted, Why::Interrupted),
+            Status::IndefiniteOperator => ended(Outcome::IndefiniteOperator, Why::IndefiniteOperator),
             Status::IndefinitePreconditioner => {
-                ended(Outcome::IndefinitePreconditioner, "M is not positive definite")
+                ended(Outcome::IndefinitePreconditioner, Why::IndefinitePreconditioner)
             }
-            Status::Breakdown { what } => ended(Outcome::Breakdown, what),
-            Status::NotFinite if begun => ended(Outcome::Diverged, "a number that is not finite"),
-            Status::NotFinite => ended(Outcome::NotFinite, "a number that is not finite"),
-            Status::Diverged => ended(Outcome::Diverged, "the residual has grown beyond 1/ε of its least"),
+            Status::Breakdown { what } => ended(Outcome::Breakdown, Why::Other(what)),
+            Status::NotFinite if begun => ended(Outcome::Diverged, Why::NotFinite),
+            Status::NotFinite => ended(Outcome::NotFinite, Why::NotFinite),
+            Status::Diverged => ended(Outcome::Diverged, Why::Diverged),
         }
     }
 
@@ -422,7 +458,7 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
             Outcome::MaxIterations => self.backward_error().is_some_and(|error| error <= f64::EPSILON),
             _ => self.is_at_limit(),
         };
-        if small && (at_limit || self.backward_error().is_none() && ended.what == DRIFTED) {
+        if small && (at_limit || self.backward_error().is_none() && ended.why == Why::Drifted) {
             return Ok(Outcome::AttainableAccuracy);
         }
         Ok(match self.find_witness()? {
@@ -536,7 +572,7 @@ pub(super) struct Remaining<'c, 'p> {
 impl StoppingCriterion<f64> for Remaining<'_, '_> {
     fn check(&mut self, at: &Iteration<f64>) -> Option<StopReason> {
         if at.index == 0 && at.residual_norm * f64::EPSILON > at.rhs_norm {
-            return Some(StopReason::Other(WORTHLESS_GUESS));
+            return Some(StopReason::WorthlessGuess);
         }
         let given = Iteration {
             index: self.before + at.index,
@@ -550,7 +586,7 @@ impl StoppingCriterion<f64> for Remaining<'_, '_> {
         self.tolerance.check(at).or_else(|| self.limit.check(at)).or_else(|| {
             let bound = f64::max(self.tolerance.rtol * at.rhs_norm, self.tolerance.atol);
             let spent = self.watcher.as_mut().is_some_and(|watcher| watcher.is_spent(at, bound));
-            spent.then_some(StopReason::Other(TOO_SLOW))
+            spent.then_some(StopReason::Slow)
         })
     }
 }

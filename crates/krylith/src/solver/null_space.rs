@@ -10,7 +10,7 @@
 //! A null space is never believed: a vector z is taken only if ‖A z‖ is within the rounding of that product. Whether Aᵀz = 0 decides which of them
 //! are used for b. What was found is remembered with the matrix it was found for, and looked for again where a solve has another one.
 
-use super::certify::{Certifier, Ended};
+use super::certify::{Certifier, Ended, Why};
 use super::options::Solver;
 use super::range::{Finding, PROJECTION};
 use crate::engine::SolverSpace;
@@ -253,9 +253,12 @@ impl<S: SolverSpace> NullSpaces<S> {
         let open = match outcome {
             // Said of b without the part, and not true of b.
             Outcome::Converged | Outcome::LeastSquares | Outcome::Singular | Outcome::AttainableAccuracy => {
-                Ended { outcome: Outcome::Breakdown, what: "b has a component outside of the range of A" }
+                Ended {
+                    outcome: Outcome::Breakdown,
+                    why: Why::Other("b has a component outside of the range of A"),
+                }
             }
-            other => Ended { outcome: other, what: "" },
+            other => Ended { outcome: other, why: Why::Other("") },
         };
         Ok(match certifier.finding() {
             Finding::Nothing | Finding::NearlySingular => certifier.classify(&open, x)?,

@@ -1,10 +1,10 @@
 //! Analysis, factor and workspace of one matrix pattern, for any number of solves.
 
-use super::build::{System, without};
+use super::build::{SetUp, without};
 use super::certify::sizes_of;
 use super::null_space::{NullSpace, NullSpaces};
 use super::options::Solver;
-use super::prospects::other_than;
+use super::planned::{Place, Planned};
 use super::stage::work;
 use super::stages::{self, Solved, Watch};
 use super::threads::Transposed;
@@ -14,14 +14,14 @@ use crate::choice::Method;
 use crate::engine::{AnyEngine, DefaultSpace, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::learn::TrainedMatrix;
-use crate::matrix::{Csr, Pattern, SeenValues, exact_scale, sizes_of_matrix};
+use crate::matrix::{Csr, Pattern, SeenValues, sizes_of_matrix};
 use crate::operator::LinearOperator;
 use crate::plan::{SolvePlan, Work};
 use crate::precond::PrecondSpec;
 use crate::report::{Recovery, Report, Seconds};
-use crate::setup::{SetupRecorder, SetupSummary, agree};
+use crate::setup::SetupSummary;
 use crate::space::require_same;
-use crate::sparsify::{Paired, Sparsified, Sparsify};
+use crate::sparsify::{Paired, Sparsified};
 use crate::store::FindStore;
 use crate::transform::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -111,66 +111,10 @@ impl Solver {
         a: &A,
         matrix: &Csr<f64>,
     ) -> Result<Prepared<A, S>, SolveError> {
-        self.validate()?;
-        matrix.pattern().require_square().map_err(SetupError::from)?;
-        let unknowns = space.len(&a.domain());
-        require_same("A and the matrix of the preconditioner", &unknowns, &matrix.ncols())?;
-        let started = Instant::now();
-        let mut scale = 1.0;
-        agree(&space, exact_scale(space.host(), matrix).map(|found| scale = found))?;
-        let other = other_than(&space, a, matrix)?;
-        let is_operator = a.matrix().is_none();
-        let (mut plan, findings) = self.plan_for((&space, stores), (other, matrix), is_operator)?;
-        let mut sparsified = self.sparsified((&space, stores), &mut plan, (a, matrix), &findings);
-        let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
-        let mut recorder = SetupRecorder { shift: self.shift, ..SetupRecorder::default() };
-        recorder.seconds.analyze = started.elapsed().as_secs_f64();
-        let set_up = |plan: &SolvePlan, sparsified: Option<&Sparsified>, recorder: &mut SetupRecorder| {
-            let source = sparsified.map_or(matrix, Sparsified::matrix);
-            let mut scale = scale;
-            // Some processes may have dropped nothing.
-            if plan.sparsify != Sparsify::Off {
-                agree(&space, exact_scale(space.host(), source).map(|found| scale = found))?;
-            }
-            let system = System {
-                solver: self,
-                space: &space,
-                stores,
-                a,
-                source,
-                scale,
-                reserved: sparsified.map_or(0, Sparsified::bytes),
-                method,
-                plan,
-                precision: plan.precision,
-                findings: &findings,
-            };
-            system.set_up(recorder)
-        };
-        let mut built = set_up(&plan, sparsified.as_ref(), &mut recorder);
-        // What was decided, here or by the plan that is followed, and not asked for.
-        let is_planned = self.planned.is_some() && matches!(plan.sparsify, Sparsify::Chains(_));
-        if plan.sparsify == Sparsify::Auto || is_planned {
-            // A pivot that was good in A may be bad without what was dropped.
-            let known = plan.sparsification.as_ref().map_or(0.0, |found| found.shift);
-            let failed = built.as_ref().is_err_and(|error| matches!(error, SolveError::Setup(_)));
-            let is_bad = built
-                .as_ref()
-                .is_ok_and(|(_, summary)| summary.shift > known || summary.kind != plan.preconditioner);
-            let lost = sparsified.is_some() && (failed || is_bad);
-            if space.first(lost.then_some((0, 0.0)))?.is_some() {
-                let reason = match failed {
-                    true => "there is no factor without what would be dropped",
-                    false => "a pivot is bad without what would be dropped",
-                };
-                recorder.recovery =
-                    plan.sparsification.iter_mut().map(|found| found.withdraw(reason)).collect();
-                sparsified = None;
-                drop(built);
-                built = set_up(&plan, None, &mut recorder);
-            }
-        }
-        let (engine, summary) = built?;
+        let place = Place { space: &space, stores };
+        let mut planned = self.planned_on(place, a, matrix)?;
+        let SetUp { engine, summary, paired, trained } = planned.build(self, place, a, matrix)?;
+        let Planned { plan, other, method, sparsified, recorder, .. } = planned;
         let same = a.matrix().is_some() && other.is_none();
         let known = a.matrix().map(|a| (a, plan.facts.as_ref()));
         let null_spaces = Mutex::new(KnownNullSpaces {
@@ -188,8 +132,8 @@ impl Solver {
             finite: Mutex::new(same.then(|| SeenValues::of(space.host(), matrix))),
             broken: false,
             steps: recorder.recovery.len(),
-            trained: recorder.trained,
-            paired: recorder.paired,
+            trained,
+            paired,
             transposed: Mutex::default(),
             options: self.clone(),
             space,
@@ -221,7 +165,7 @@ impl Solver {
         require_same("the domain and the range of A", &a.domain(), &a.range())?;
         let plan = self.plan_without_matrix();
         let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
-        let (engine, summary) = without(&space, a.domain(), method);
+        let SetUp { engine, summary, .. } = without(&space, a.domain(), method);
         let spaces = NullSpaces::find(self, &space, a, None)?.map(Arc::new);
         let null_spaces = Mutex::new(KnownNullSpaces { of: None, spaces });
         let space = Arc::new(space);
@@ -432,7 +376,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
 
     fn report(&self, space: &S, a: &A, solved: Solved<S>, seconds: Seconds) -> Report {
         let Solved { outcome, method, engine, without_product, recovery, rungs, figures, .. } = solved;
-        let summary = engine.as_ref().map_or(&self.summary, |set_up| &set_up.1);
+        let summary = engine.as_ref().map_or(&self.summary, |set_up| &set_up.summary);
         let mut plan = self.plan.clone();
         if !self.is_planned_for(a) {
             // They are those of another matrix.

@@ -6,7 +6,7 @@ use crate::engine::{AnyEngine, Engine, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::{Csr, exact_scale};
 use crate::operator::LinearOperator;
-use crate::setup::{SetupContext, SetupRecorder, agree};
+use crate::setup::{Attempts, SetupContext, SetupRecorder, agree};
 use crate::sparsify::{Paired, Sparsified, Sparsify};
 use std::sync::Arc;
 
@@ -88,7 +88,9 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         }
         let (engine, space) = (&mut self.engine, &*self.space);
         let attempt = |shift| Engine::<S, A>::refactor(engine, space, source, shift);
-        let recover = self.plan.shifts() && self.summary.kind.info().can_shift;
-        recorder.factor(space, (recover, &self.summary.kind), self.summary.shift, attempt)
+        let kind = &self.summary.kind;
+        let recover = self.plan.shifts() && kind.info().can_shift;
+        let attempts = Attempts { begin: self.summary.shift, ..Attempts::new(kind, recover) };
+        recorder.factor(space, attempts, attempt)
     }
 }

@@ -160,7 +160,6 @@ pub(super) fn reordered<S: SolverSpace>(
     outer.reserved = setup.reserved + extra as u64;
     outer.require_room(kind)?;
     let mut matrices = found.permute(setup, recorder)?;
-    recorder.rows = Some(found.rows.old().to_vec());
     let mut triangles = None;
     if let Some(threshold) = kind.threshold() {
         let inner = found.inner(setup, &matrices);
@@ -173,13 +172,11 @@ pub(super) fn reordered<S: SolverSpace>(
         triangles = Some(factor);
     }
     let inner = found.inner(setup, &matrices);
-    inner.triangles.set(triangles);
-    let (built, mut summary) = in_stores(inner, stores, kind, recorder)?;
+    let (built, mut summary) = in_stores(inner, stores, (kind, triangles), recorder)?;
     let engine = match built {
         Built::Placed(engine) => engine,
         Built::InOrder(m) => space.engine_by_rows(m)?,
     };
-    recorder.rows = None;
     summary.predicted += extra;
     summary.held += extra;
     summary.ordering = found.words.join(", then ");
@@ -211,7 +208,7 @@ impl Permutations {
 
     /// The permuted system, to be set up.
     pub(super) fn inner<'a, S: SolverSpace>(
-        &self,
+        &'a self,
         setup: &SetupContext<'a, S>,
         matrices: &'a Matrices<PermutedMatrix>,
     ) -> SetupContext<'a, S> {
@@ -221,6 +218,7 @@ impl Permutations {
             SetupContext::new(options, space, setup.layout.clone(), Some(a), source, (method, 1.0));
         inner.reserved = setup.reserved + bytes(setup) as u64;
         inner.own = setup.own;
+        inner.rows = Some(self.rows.old());
         inner
     }
 }

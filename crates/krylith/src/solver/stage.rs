@@ -49,13 +49,13 @@ impl<S: SolverSpace, A: LinearOperator<S>> Stage<'_, S, A> {
         &'s mut self,
         prepared: &'s AnyEngine<S>,
     ) -> (&'s AnyEngine<S>, &'s mut AnyWorkspace<S, A>) {
-        let engine = self.engine.as_ref().map_or(prepared, |set_up| &set_up.0);
+        let engine = self.engine.as_ref().map_or(prepared, |set_up| &set_up.engine);
         (engine, self.other.as_mut().unwrap_or(self.prepared))
     }
 
     /// The preconditioner that runs.
     pub(super) fn summary<'s>(&'s self, prepared: &'s SetupSummary) -> &'s SetupSummary {
-        self.engine.as_ref().map_or(prepared, |set_up| &set_up.1)
+        self.engine.as_ref().map_or(prepared, |set_up| &set_up.summary)
     }
 
     /// Takes the rung that has won before for the planned method, if it is known to be better for this right-hand side; what the report says of it.
@@ -81,7 +81,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Stage<'_, S, A> {
         a: &A,
         known: &Winner<S>,
     ) -> Result<(), SolveError> {
-        let engine = known.engine.as_ref().map_or(&prepared.engine, |set_up| &set_up.0);
+        let engine = known.engine.as_ref().map_or(&prepared.engine, |set_up| &set_up.engine);
         self.other = Some(engine.workspace(space, a, known.method)?);
         (self.engine, self.method) = (known.engine.clone(), known.method);
         (self.precision, self.ordering) = (known.precision, known.ordering);
@@ -173,12 +173,14 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
         return Ok(());
     }
     let Prepared { options, stores, plan, .. } = prepared;
-    let mut recorder = SetupRecorder { trained: prepared.trained.clone(), ..SetupRecorder::default() };
+    let mut recorder = SetupRecorder::default();
     let mut solver = options.clone();
     let mut precision = options.precision.as_asked();
     let (method, preconditioner) = match next {
         Remedy::Method { method, preconditioner, ordering } => {
             solver.reorder = ordering.unwrap_or(solver.reorder);
+            // That of the caller is for the planned factor.
+            solver.shift = 0.0;
             (*method, preconditioner.as_ref())
         }
         Remedy::DoublePrecision => {
@@ -207,6 +209,7 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
                 plan,
                 precision,
                 findings,
+                trained: prepared.trained.clone(),
             };
             Some(match next {
                 Remedy::DoublePrecision => system.set_up(&mut recorder)?,
@@ -215,7 +218,7 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
         }
         (Some(_), None) => Some(without(space, a.domain(), method)),
     };
-    let engine = built.as_ref().map_or(&prepared.engine, |(engine, _)| engine);
+    let engine = built.as_ref().map_or(&prepared.engine, |set_up| &set_up.engine);
     stage.other = Some(engine.workspace(space, a, method)?);
     (stage.engine, stage.method) = (built.map(Arc::new), method);
     (stage.precision, stage.ordering) = match preconditioner {

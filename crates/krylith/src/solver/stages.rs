@@ -1,7 +1,7 @@
 //! The runs of a solve: the planned method, and after a failure what the plan has for it.
 
 use super::build::SetUp;
-use super::certify::{Certifier, Ended, Figures, TOO_SLOW, is_zero};
+use super::certify::{Certifier, Ended, Figures, Why, is_zero};
 use super::end::{End, meets_along_null_vectors, shorten};
 use super::iterate::{iterate, keep, multiply, polish, take_best};
 use super::patience::Watcher;
@@ -173,16 +173,15 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
             // A fallback is no reason to end a solve that has an answer, of whatever quality.
             Err(SolveError::Backend(BackendError::Unsupported { what })) if is_fallback => {
                 certifier.measure(x)?;
-                Ended { outcome: Outcome::Breakdown, what }
+                Ended { outcome: Outcome::Breakdown, why: Why::Other(what) }
             }
             other => other?,
         };
-        let met = Ended { outcome: Outcome::Converged, what: "met" };
         if ended.outcome != Outcome::Converged {
             let over = ended.outcome == Outcome::Interrupted
                 || certifier.iterations() >= prepared.options.max_iterations;
             if take_best((engine, &*own), x, (start, trusted, from_zero), certifier)? {
-                ended = met;
+                ended = Ended::MET;
             } else if !over && polish((engine, own), x, certifier, complete)? {
                 recovery.push(Recovery {
                     failed: "x: rounding its entries to the nearest numbers misses the tolerance".into(),
@@ -190,7 +189,7 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
                     value: None,
                     action: "other numbers nearby have a smaller residual".into(),
                 });
-                ended = met;
+                ended = Ended::MET;
             }
         }
         rungs.push(Rung {
@@ -205,7 +204,7 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
             left: None,
         });
         (started, before) = (Instant::now(), 0.0);
-        let failure = Failure::of_method(ended.outcome, ended.what == TOO_SLOW);
+        let failure = Failure::of_method(ended.outcome, ended.why == Why::Slow);
         let over = certifier.iterations() >= prepared.options.max_iterations;
         let failure =
             failure.or((least_squares && ended.outcome == Outcome::MaxIterations).then_some(Failure::Slow));
@@ -233,14 +232,14 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
                 _ => failure,
             };
         }
-        let failed = format!("{} with {kind}: {}", stage.method, ended.what);
+        let failed = format!("{} with {kind}: {}", stage.method, ended.why);
         let known = findings.borrow();
         if !enter_next((prepared, &known), certifier, stage, (failure, failed), recovery)? {
             return end.conclude(&known, certifier, x);
         }
         from_zero = stage.method == Method::Lsmr || failure == Failure::NearlySingular;
         if let Some(rung) = rungs.last_mut() {
-            rung.left = Some(ended.what.into());
+            rung.left = Some(ended.why.to_string());
         }
     }
 }

@@ -269,6 +269,8 @@ pub struct Made<S: SolverSpace> {
     pub shares_off_diagonals: bool,
     /// More about it, for the report.
     pub words: String,
+    /// Floating-point operations of a complete factor.
+    pub operations: Option<f64>,
 }
 
 impl<S: SolverSpace> Made<S> {
@@ -283,6 +285,7 @@ impl<S: SolverSpace> Made<S> {
             schedule: None,
             shares_off_diagonals: false,
             words: String::new(),
+            operations: None,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::plan::{Considered, SolvePlan, StorageKind};
 use crate::precond::fsai::{Fsai, Inverse};
 use crate::precond::registry::Construction;
 use crate::precond::{PrecondSpec, make_by_rows};
-use crate::setup::{Built, SetupContext, SetupRecorder, SetupSummary, Storing, vector_bytes};
+use crate::setup::{Built, OneFactor, SetupContext, SetupRecorder, SetupSummary, Storing, vector_bytes};
 
 /// What a preconditioner is made of, but for an approximate inverse, whose matrices come first.
 fn needs_of<S: SolverSpace>(
@@ -39,11 +39,11 @@ fn unsupported() -> SolveError {
     BackendError::Unsupported { what: "this preconditioner" }.into()
 }
 
-/// Sets up in the first store that takes the system, with rows and columns as they are.
+/// Sets up in the first store that takes the system, with rows and columns as they are. Triangles by threshold may have been made before.
 pub(crate) fn in_stores<S: SolverSpace>(
     mut setup: SetupContext<'_, S>,
     stores: &[&dyn FindStore<S>],
-    kind: &PrecondSpec,
+    (kind, triangles): (&PrecondSpec, Option<OneFactor>),
     recorder: &mut SetupRecorder,
 ) -> Result<(Built<S>, SetupSummary), SolveError> {
     if !kind.is_none() {
@@ -55,7 +55,7 @@ pub(crate) fn in_stores<S: SolverSpace>(
     }
     let request = Request { kind, needs: needs_of(setup, kind)? };
     match first(setup, stores, &request, recorder)? {
-        Some(store) => over(&*store, setup, &request, recorder),
+        Some(taken) => over(&taken, setup, (&request, triangles), recorder),
         None if kind.is_none() => {
             let (m, summary) = no_preconditioner(setup.space, setup.layout.clone(), setup.method);
             Ok((Built::InOrder(m), summary))
@@ -65,21 +65,45 @@ pub(crate) fn in_stores<S: SolverSpace>(
     }
 }
 
-/// The first store that takes a system; why others did not is kept.
+/// A store that takes a system.
+struct Taken<S: SolverSpace> {
+    /// Its name.
+    name: &'static str,
+    store: Box<dyn Store<S>>,
+}
+
+/// The first store that takes a system; why others did not is recorded.
 fn first<S: SolverSpace>(
     setup: &SetupContext<'_, S>,
     stores: &[&dyn FindStore<S>],
     request: &Request<'_>,
     recorder: &mut SetupRecorder,
-) -> Result<Option<Box<dyn Store<S>>>, SolveError> {
+) -> Result<Option<Taken<S>>, SolveError> {
+    recorder.considered.clear();
     for finder in stores {
+        let name = finder.name();
         match finder.find(setup, request, recorder)? {
-            Found::Store(store) => return Ok(Some(store)),
-            Found::Refused(reason) => setup.refusals.borrow_mut().push(reason),
+            Found::Store(store) => return Ok(Some(Taken { name, store })),
+            Found::Refused(reason) => {
+                recorder.considered.push(Considered { layout: name.into(), taken: false, reason });
+            }
             Found::NotAskedFor => {}
         }
     }
     Ok(None)
+}
+
+impl<S: SolverSpace> Taken<S> {
+    /// The store in words, with the operations of a complete factor.
+    fn considered(&self, kind: &PrecondSpec, operations: Option<f64>) -> Considered {
+        let layout = self.store.memory().layout;
+        let reason = match (kind.construct(), operations) {
+            (Construction::Threshold(_), _) => format!("{layout}: the pattern follows the values"),
+            (_, Some(operations)) => format!("{layout}: {operations:.1e} operations predicted"),
+            (_, None) => layout,
+        };
+        Considered { layout: self.name.into(), taken: true, reason }
+    }
 }
 
 /// How the matrices of a system would be kept, by its first store.
@@ -91,7 +115,7 @@ pub(crate) fn kind_of_store<S: SolverSpace>(
 ) -> Result<Option<StorageKind>, SolveError> {
     setup.choose_precision(kind, recorder);
     let request = Request { kind, needs: needs_of(&setup, kind)? };
-    Ok(first(&setup, stores, &request, recorder)?.map(|store| store.kind()))
+    Ok(first(&setup, stores, &request, recorder)?.map(|taken| taken.store.kind()))
 }
 
 /// The matrices of a system in a store; none where A stays the caller's own.
@@ -110,12 +134,14 @@ fn kept<S: SolverSpace>(
 
 /// A preconditioner that is not an approximate inverse, over a store.
 fn over<S: SolverSpace>(
-    store: &dyn Store<S>,
+    taken: &Taken<S>,
     setup: &SetupContext<'_, S>,
-    request: &Request<'_>,
+    (request, triangles): (&Request<'_>, Option<OneFactor>),
     recorder: &mut SetupRecorder,
 ) -> Result<(Built<S>, SetupSummary), SolveError> {
+    let store = &*taken.store;
     if let Some((engine, summary)) = store.engine(setup, request, recorder)? {
+        recorder.considered.push(taken.considered(request.kind, None));
         return Ok((Built::Placed(engine), summary));
     }
     let (matrices, made) = if store.has_sweeps() {
@@ -132,12 +158,13 @@ fn over<S: SolverSpace>(
             }
             false => {
                 let host = setup.on_host(store.precision_of_host(setup.options.precision));
-                let made = make_by_rows(&host, request.kind, recorder)?;
+                let made = make_by_rows(&host, (request.kind, triangles), recorder)?;
                 store.adopt(setup, made, recorder)?
             }
         };
         (kept(store, setup, recorder)?, made)
     };
+    recorder.considered.push(taken.considered(request.kind, made.operations));
     let shares_off_diagonals = made.shares_off_diagonals;
     let kept = Kept { matrices: matrices.as_ref(), products: &[], shares_off_diagonals };
     let described = store.describe(&kept, setup.is_from_a());
@@ -193,20 +220,21 @@ fn by_products<S: SolverSpace>(
     recorder: &mut SetupRecorder,
 ) -> Result<(Built<S>, SetupSummary), SolveError> {
     let inverse = Inverse::new(setup, recipe, recorder)?;
+    let considered = products(inverse.expected(setup).0);
     let is_of_a = setup.a.is_some() && setup.other_matrix().is_none();
     let request = Request { kind, needs: Needs::Products(inverse.products(setup.narrow)) };
-    let mut found = Vec::new();
+    let (mut found, mut refusal) = (Vec::new(), String::new());
     for finder in stores {
         match finder.find(setup, &request, recorder)? {
             Found::Store(store) => found.push(store),
             // Rows take it in the end.
             Found::Refused(_) if finder.kind() == StorageKind::Rows => {}
-            Found::Refused(reason) => setup.refusals.borrow_mut().push(reason),
+            Found::Refused(reason) => refusal = reason,
             Found::NotAskedFor => {}
         }
     }
     if !is_of_a {
-        setup.refusals.borrow_mut().push("the preconditioner is not made from A".into());
+        refusal = "the preconditioner is not made from A".into();
     }
     let bytes = |store: &dyn Store<S>| {
         let memory = store.memory();
@@ -219,8 +247,7 @@ fn by_products<S: SolverSpace>(
     found.retain(|store| {
         let fits = bytes(&**store) <= most;
         if !fits {
-            let reason = format!("{}: more bytes than by rows", store.memory().layout);
-            setup.refusals.borrow_mut().push(reason);
+            refusal = format!("{}: more bytes than by rows", store.memory().layout);
         }
         fits
     });
@@ -228,24 +255,30 @@ fn by_products<S: SolverSpace>(
     for store in found {
         match products_in(&*store, setup, (&request, &inverse), recorder) {
             // On a grid of few points offsets may be taken for others.
-            Err(reason) => setup.refusals.borrow_mut().push(reason.to_string()),
+            Err(reason) => refusal = reason.to_string(),
             Ok((matrices, products)) => {
                 let kept =
                     Kept { matrices: Some(&matrices), products: &products, shares_off_diagonals: false };
                 let described = store.describe(&kept, true);
                 let made = inverse.over(products);
+                recorder.considered = vec![considered];
                 return finish(&*store, (setup, &request), Some(matrices), made, described);
             }
         }
     }
     let request = Request { kind, needs: Needs::OrderOfA };
-    let reason = setup.refusals.borrow().last().cloned().unwrap_or_default();
-    let store = first(setup, stores, &request, recorder)?.ok_or_else(unsupported)?;
-    let made = store.adopt(setup, inverse.in_order(&reason), recorder)?;
+    let store = first(setup, stores, &request, recorder)?.ok_or_else(unsupported)?.store;
+    recorder.considered = vec![considered];
+    let made = store.adopt(setup, inverse.in_order(&refusal), recorder)?;
     let matrices = kept(&*store, setup, recorder)?;
     let kept = Kept { matrices: matrices.as_ref(), products: &[], shares_off_diagonals: false };
     let described = store.describe(&kept, setup.is_from_a());
     finish(&*store, (setup, &request), matrices, made, described)
+}
+
+/// An approximate inverse is not offered to one store after the other.
+fn products(reason: String) -> Considered {
+    Considered { layout: "products".into(), taken: true, reason }
 }
 
 /// A and the matrices of an approximate inverse in a store.
@@ -275,55 +308,42 @@ pub(crate) fn look<S: SolverSpace>(
         setup.choose_precision(kind, recorder);
     }
     if let Construction::Inverse(recipe) = kind.construct() {
-        let (reason, bytes) = Inverse::expected(&setup, recipe, recorder)?;
+        let (reason, bytes) = Inverse::analyze(&setup, recipe, recorder)?;
         plan.predicted_bytes = Some(bytes + setup.reserved);
-        plan.considered.push(Considered { layout: "products".into(), taken: true, reason });
+        plan.considered = vec![products(reason)];
         return Ok(());
     }
     let request = Request { kind, needs: needs_of(&setup, kind)? };
-    for finder in stores {
-        let (taken, reason) = match finder.find(&setup, &request, recorder)? {
-            Found::Store(store) => {
-                let (layout, bytes) = expected(&*store, &setup, kind, recorder)?;
-                plan.predicted_bytes = bytes.map(|bytes| bytes + setup.reserved);
-                (true, layout)
-            }
-            Found::Refused(reason) => {
-                setup.refusals.borrow_mut().push(reason.clone());
-                (false, reason)
-            }
-            Found::NotAskedFor => continue,
-        };
-        plan.considered.push(Considered { layout: finder.name().into(), taken, reason });
-        if taken {
-            break;
-        }
+    let taken = first(&setup, stores, &request, recorder)?;
+    if let Some(taken) = &taken {
+        let (bytes, operations) = expected(&*taken.store, &setup, kind, recorder)?;
+        plan.predicted_bytes = bytes.map(|bytes| bytes + setup.reserved);
+        recorder.considered.push(taken.considered(kind, operations));
     }
+    plan.considered = std::mem::take(&mut recorder.considered);
     Ok(())
 }
 
-/// A store in words, and the bytes of everything that a solve will hold besides A, b and x, where they are known before.
+/// The bytes of everything that a solve will hold besides A, b and x, where they are known before, and the operations of a complete factor.
 fn expected<S: SolverSpace>(
     store: &dyn Store<S>,
     setup: &SetupContext<'_, S>,
     kind: &PrecondSpec,
     recorder: &mut SetupRecorder,
-) -> Result<(String, Option<u64>), SolveError> {
+) -> Result<(Option<u64>, Option<f64>), SolveError> {
     let (memory, vectors) = (store.memory(), store.vector_bytes(setup) as u64);
     let with = |factor: u64| memory.copy as u64 + factor + vectors;
     Ok(match kind.construct() {
-        Construction::Threshold(_) => (format!("{}: the pattern follows the values", memory.layout), None),
+        Construction::Threshold(_) => (None, None),
         Construction::Direct(which) => {
             let symbolic = recorder.analyzing(|| setup.findings.complete(which, setup.source, None))?;
             let cost = symbolic.cost();
-            let layout = format!("{}: {:.1e} operations predicted", memory.layout, cost.flops);
-            (layout, Some(with(cost.bytes())))
+            (Some(with(cost.bytes())), Some(cost.flops))
         }
         Construction::Recipe(_) | Construction::Own => {
-            let entries = kind.predicted_entries(setup.source.pattern());
-            (memory.layout.clone(), entries.map(|entries| with(8 * entries)))
+            (kind.predicted_entries(setup.source.pattern()).map(|entries| with(8 * entries)), None)
         }
-        _ => (memory.layout.clone(), Some(with(memory.factor as u64))),
+        _ => (Some(with(memory.factor as u64)), None),
     })
 }
 
@@ -368,11 +388,12 @@ mod tests {
             layout: Layout::Auto,
             precision: Precision::F64,
             recover: true,
+            shift: 0.0,
             max_bytes: None,
             max_memory: None,
         };
         let setup = SetupContext::new(options, &space, 4, Some(&a), &a, (Method::Cg, 1.0));
-        let built = in_stores(setup, STORES, &PrecondSpec::auto(), &mut SetupRecorder::default());
+        let built = in_stores(setup, STORES, (&PrecondSpec::auto(), None), &mut SetupRecorder::default());
         assert!(matches!(built.err(), Some(SolveError::Backend(BackendError::Unsupported { .. }))));
     }
 }

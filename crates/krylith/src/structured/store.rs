@@ -238,12 +238,12 @@ impl GridStore {
         (source, form, level): (&StencilMatrix, Form, usize),
         recorder: &mut SetupRecorder,
     ) -> Result<Made<Threads<f64>>, SolveError> {
-        let SetupContext { space, options, .. } = *setup;
+        let SetupContext { space, .. } = *setup;
         let mut m: StencilFactor<R> = recorder.analyzing(|| {
             setup.require_within_limit(self.memory.factor)?;
             StencilSymbolic::new(source, form, level, space.threads()).and_then(|s| s.allocate())
         })?;
-        let shift = recorder.factor_with(space, (options.recover, kind), source, &mut m)?;
+        let shift = recorder.factor_with(space, setup.attempts(kind), source, &mut m)?;
         let words = if level > 0 { format!(", factor on {}", m.stencil()) } else { String::new() };
         let (nnz, bytes, shares_off_diagonals) = (m.nnz(), m.bytes(), m.shares_off_diagonals());
         let schedule = Some(m.schedule(space.threads()));

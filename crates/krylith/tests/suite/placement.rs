@@ -214,8 +214,7 @@ impl Store<Space> for ReverseStore {
         let (recipe, source) = (self.recipe.unwrap(), source.and_then(KeptMatrix::get).unwrap());
         let Backwards(reversed) = source;
         let mut m = Factor(recorder.analyzing(|| recipe.analyze(setup.space, reversed))?.allocate());
-        let shift =
-            recorder.factor_with(setup.space, (setup.options.recover, request.kind), source, &mut m)?;
+        let shift = recorder.factor_with(setup.space, setup.attempts(request.kind), source, &mut m)?;
         let (nnz, bytes) = (m.0.nnz(), m.0.bytes());
         Ok(Made { shift, ..Made::new(OverStore::new::<Backwards>(m), nnz, bytes) })
     }

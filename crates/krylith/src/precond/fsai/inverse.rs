@@ -32,17 +32,20 @@ impl Inverse {
         Ok(Inverse { symbolic, g, second, kept })
     }
 
-    /// What it will be, and the bytes of everything that a solve will hold besides A, b and x, at most.
-    pub(crate) fn expected<S: SolverSpace>(
+    /// What it will be, without computing it.
+    pub(crate) fn analyze<S: SolverSpace>(
         setup: &SetupContext<'_, S>,
         recipe: Fsai,
         recorder: &mut SetupRecorder,
     ) -> Result<(String, u64), SolveError> {
         let host = setup.space.host();
         let symbolic = recorder.analyzing(|| limited(setup, recipe).analyze(host, setup.source))?;
-        let entries = symbolic.entries() as u64;
-        let words = format!("products with G, of at most {entries} entries, and its transpose");
-        Ok((words, entries * BYTES_PER_ENTRY + setup.vector_bytes()))
+        Ok(expected(setup, &symbolic))
+    }
+
+    /// What was expected of it before it was computed.
+    pub(crate) fn expected<S: SolverSpace>(&self, setup: &SetupContext<'_, S>) -> (String, u64) {
+        expected(setup, &self.symbolic)
     }
 
     /// What a store is asked for; in `f32` if that is wanted and rows of G keep their accuracy there.
@@ -79,6 +82,13 @@ impl Inverse {
         let (nnz, bytes) = (m.entries(), m.bytes());
         Made { words, predicted: Some(bytes), ..Made::new(OverStore::InOrder(m), nnz, bytes) }
     }
+}
+
+/// An inverse in words, and the bytes of everything that a solve will hold besides A, b and x, at most.
+fn expected<S: SolverSpace>(setup: &SetupContext<'_, S>, symbolic: &FsaiSymbolic) -> (String, u64) {
+    let entries = symbolic.entries() as u64;
+    let words = format!("products with G, of at most {entries} entries, and its transpose");
+    (words, entries * BYTES_PER_ENTRY + setup.vector_bytes())
 }
 
 /// A recipe with the limit of memory of this set-up, for a pair where the method does not need one factor and the matrix is not symmetric.

@@ -68,7 +68,7 @@ impl ByThreshold {
                     triangles = Some(ict(a.view(), &options)?);
                     Ok(())
                 };
-                let shift = recorder.factor(setup.space, (setup.options.recover, kind), 0.0, attempt)?;
+                let shift = recorder.factor(setup.space, setup.attempts(kind), attempt)?;
                 Ok((triangles.expect("the last attempt worked"), shift))
             }
             ByThreshold::Ilut(threshold) => {
@@ -83,7 +83,7 @@ impl ByThreshold {
                 let options = IlutOptions { rule, tau: threshold.tau, permtol, max_bytes };
                 let mut triangles = recorder.factoring(|| ilut(b.view(), &options))?;
                 if let Some((row, value)) = triangles.repairs.first {
-                    let row = recorder.rows.as_ref().map_or(row, |rows| rows[row] as usize);
+                    let row = setup.rows.map_or(row, |rows| rows[row] as usize);
                     let count = triangles.repairs.count;
                     recorder.recovery.push(Recovery {
                         failed: format!("{kind}: {}", SetupError::BadPivot { row, value }),

@@ -132,8 +132,7 @@ impl Store<Rank> for RankStore {
             recorder.analyzing(|| self.0.analyze(&space.host, setup.source))?;
         let first = if space.rank == 0 { 0 } else { layout.global - layout.local };
         let mut m = OwnFactor { factor: symbolic.allocate(), layout, first };
-        let shift =
-            recorder.factor_with(space, (setup.options.recover, request.kind), setup.source, &mut m)?;
+        let shift = recorder.factor_with(space, setup.attempts(request.kind), setup.source, &mut m)?;
         let (nnz, bytes) = (m.factor.nnz(), m.factor.bytes());
         let made = Made::new(OverStore::InOrder(DynPreconditioner::new(m)), nnz, bytes);
         Ok(Made { shift, ..made })

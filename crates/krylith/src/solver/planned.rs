@@ -1,0 +1,228 @@
+//! A plan is made once, for `--explain` and for a solve, and a set-up builds what it says.
+//!
+//! What was found out on the way is handed over: a grid, the analysis of a complete factor, a factor that was tried. For
+//! [`Solver::plan`] the stores are asked as well, which a set-up does when it builds.
+
+use super::build::{SetUp, System, pairs_after};
+use super::options::Solver;
+use super::reorder::Permutations;
+use crate::choice::Method;
+use crate::engine::SolverSpace;
+use crate::error::{SetupError, SolveError};
+use crate::matrix::{Csr, exact_scale};
+use crate::operator::LinearOperator;
+use crate::plan::{Facts, SolvePlan};
+use crate::setup::{Findings, SetupContext, SetupRecorder, agree};
+use crate::space::require_same;
+use crate::sparsify::{Sparsified, Sparsify};
+use crate::store::{FindStore, look};
+use std::time::Instant;
+
+/// A, where it is a matrix and not the one that its preconditioner is made from. All processes agree on whether it is.
+pub(super) fn other_than<'a, S: SolverSpace, A: LinearOperator<S>>(
+    space: &S,
+    a: &'a A,
+    matrix: &Csr<f64>,
+) -> Result<Option<&'a Csr<f64>>, SolveError> {
+    let differs = a.matrix().is_some_and(|a| !std::ptr::eq(a, matrix) && a != matrix);
+    let differs = space.first(differs.then_some((0, 0.0)))?.is_some();
+    let Some(other) = a.matrix().filter(|_| differs) else { return Ok(None) };
+    agree(space, exact_scale(space.host(), other).map(|_| ()))?;
+    Ok(Some(other))
+}
+
+/// A plan, and all that was found out while it was made.
+pub(super) struct Planned<'a, S: SolverSpace> {
+    pub(super) plan: SolvePlan,
+    /// A, where it is another matrix than that of the preconditioner.
+    pub(super) other: Option<&'a Csr<f64>>,
+    /// The power of two that brings the matrix of the preconditioner into range.
+    scale: f64,
+    pub(super) method: Method,
+    pub(super) sparsified: Option<Sparsified>,
+    findings: Findings,
+    /// What was built already, to see whether a sparser matrix has a factor.
+    built: Option<SetUp<S>>,
+    pub(super) recorder: SetupRecorder,
+}
+
+/// Where a system is planned and set up.
+pub(super) struct Place<'a, S: SolverSpace> {
+    pub(super) space: &'a S,
+    /// The ways to keep matrices there, asked in order.
+    pub(super) stores: &'a [&'a dyn FindStore<S>],
+}
+
+impl<S: SolverSpace> Clone for Place<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: SolverSpace> Copy for Place<'_, S> {}
+
+impl Solver {
+    /// Plans; what only a factor can tell is found out by making it.
+    pub(super) fn planned_on<'a, S: SolverSpace, A: LinearOperator<S>>(
+        &self,
+        place: Place<'_, S>,
+        a: &'a A,
+        matrix: &Csr<f64>,
+    ) -> Result<Planned<'a, S>, SolveError> {
+        let Place { space, stores } = place;
+        self.validate()?;
+        matrix.pattern().require_square().map_err(SetupError::from)?;
+        let unknowns = space.len(&a.domain());
+        require_same("A and the matrix of the preconditioner", &unknowns, &matrix.ncols())?;
+        let started = Instant::now();
+        let mut scale = 1.0;
+        agree(space, exact_scale(space.host(), matrix).map(|found| scale = found))?;
+        let other = other_than(space, a, matrix)?;
+        let (mut plan, findings) = self.plan_for((space, stores), (other, matrix), a.matrix().is_none())?;
+        let sparsified = self.sparsified((space, stores), &mut plan, (a, matrix), &findings);
+        let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
+        let mut recorder = SetupRecorder::default();
+        recorder.seconds.analyze = started.elapsed().as_secs_f64();
+        let mut planned = Planned { plan, other, scale, method, sparsified, findings, built: None, recorder };
+        planned.try_sparsified(self, place, a, matrix)?;
+        Ok(planned)
+    }
+
+    /// The plan with the storages that were looked at, and what the one that is taken will need. `a` and `matrix` are those of
+    /// [`prepare_on`](Self::prepare_on), which makes the same plan and builds what it says.
+    pub fn plan_on<S: SolverSpace, A: LinearOperator<S>>(
+        &self,
+        space: &S,
+        stores: &[&dyn FindStore<S>],
+        a: &A,
+        matrix: &Csr<f64>,
+    ) -> Result<SolvePlan, SolveError> {
+        let Planned { mut plan, other, sparsified, findings, .. } =
+            self.planned_on(Place { space, stores }, a, matrix)?;
+        let source = sparsified.as_ref().map_or(matrix, Sparsified::matrix);
+        let reserved = sparsified.as_ref().map_or(0, Sparsified::bytes);
+        if plan.facts.is_none() {
+            plan.facts = Some(Facts::of(space, other.unwrap_or(matrix))?);
+            plan.preconditioner_facts = other.map(|_| Facts::of(space, matrix)).transpose()?;
+        }
+        let ended = self.look_from((space, stores, a), (source, reserved), &findings, &mut plan);
+        match pairs_after(space, &ended, source)? {
+            None => ended?,
+            Some(paired) => {
+                let (source, bytes) =
+                    paired.as_ref().map_or((source, 0), |paired| (paired.matrix(), paired.bytes()));
+                self.look_from((space, stores, a), (source, reserved + bytes), &findings, &mut plan)?;
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Looks at the storages for a preconditioner that is made from this source; `reserved` are the bytes that it takes.
+    fn look_from<S: SolverSpace, A: LinearOperator<S>>(
+        &self,
+        (space, stores, a): (&S, &[&dyn FindStore<S>], &A),
+        (source, reserved): (&Csr<f64>, usize),
+        findings: &Findings,
+        plan: &mut SolvePlan,
+    ) -> Result<(), SolveError> {
+        let kind = &plan.preconditioner.clone();
+        plan.predicted_entries = kind.predicted_entries(source.pattern());
+        let (scale, layout) = (exact_scale(space.host(), source)?, a.domain());
+        let method = plan.method.limited(space.total(&layout), self.max_iterations);
+        let options = self.setup_options(plan, plan.precision);
+        let mut setup = SetupContext::new(options, space, layout, a.matrix(), source, (method, scale));
+        setup.findings = findings.clone();
+        setup.reserved = reserved as u64;
+        let mut recorder = SetupRecorder::default();
+        match Permutations::find(self, &setup, kind, &mut recorder)? {
+            None => look(setup, stores, plan, &mut recorder),
+            Some(found) => {
+                let matrices = found.permute(&setup, &mut recorder)?;
+                look(found.inner(&setup, &matrices), stores, plan, &mut recorder)
+            }
+        }
+    }
+}
+
+impl<S: SolverSpace> Planned<'_, S> {
+    /// Builds what the plan says, unless it has been built already.
+    pub(super) fn build<A: LinearOperator<S>>(
+        &mut self,
+        solver: &Solver,
+        place: Place<'_, S>,
+        a: &A,
+        matrix: &Csr<f64>,
+    ) -> Result<SetUp<S>, SolveError> {
+        let built = match self.built.take() {
+            Some(built) => built,
+            None => self.set_up(solver, place, a, matrix)?,
+        };
+        self.plan.considered = std::mem::take(&mut self.recorder.considered);
+        Ok(built)
+    }
+
+    fn set_up<A: LinearOperator<S>>(
+        &mut self,
+        solver: &Solver,
+        Place { space, stores }: Place<'_, S>,
+        a: &A,
+        matrix: &Csr<f64>,
+    ) -> Result<SetUp<S>, SolveError> {
+        let source = self.sparsified.as_ref().map_or(matrix, Sparsified::matrix);
+        let mut scale = self.scale;
+        // Some processes may have dropped nothing.
+        if self.plan.sparsify != Sparsify::Off {
+            agree(space, exact_scale(space.host(), source).map(|found| scale = found))?;
+        }
+        let system = System {
+            solver,
+            space,
+            stores,
+            a,
+            source,
+            scale,
+            reserved: self.sparsified.as_ref().map_or(0, Sparsified::bytes),
+            method: self.method,
+            plan: &self.plan,
+            precision: self.plan.precision,
+            findings: &self.findings,
+            trained: None,
+        };
+        system.set_up(&mut self.recorder)
+    }
+
+    /// Builds from a sparser matrix that nobody asked for: a pivot that was good in A may be bad without what was dropped, and A is taken after all.
+    fn try_sparsified<A: LinearOperator<S>>(
+        &mut self,
+        solver: &Solver,
+        place: Place<'_, S>,
+        a: &A,
+        matrix: &Csr<f64>,
+    ) -> Result<(), SolveError> {
+        let space = place.space;
+        // What was decided, here or by the plan that is followed, and not asked for.
+        let is_planned = solver.planned.is_some() && matches!(self.plan.sparsify, Sparsify::Chains(_));
+        let is_open = self.plan.sparsify == Sparsify::Auto || is_planned;
+        if !is_open || space.first(self.sparsified.is_some().then_some((0, 0.0)))?.is_none() {
+            return Ok(());
+        }
+        let built = self.set_up(solver, place, a, matrix);
+        let known = self.plan.sparsification.as_ref().map_or(0.0, |found| found.shift);
+        let failed = built.as_ref().is_err_and(|error| matches!(error, SolveError::Setup(_)));
+        let is_bad = built.as_ref().is_ok_and(|SetUp { summary, .. }| {
+            summary.shift > known || summary.kind != self.plan.preconditioner
+        });
+        let lost = self.sparsified.is_some() && (failed || is_bad);
+        if space.first(lost.then_some((0, 0.0)))?.is_none() {
+            self.built = Some(built?);
+            return Ok(());
+        }
+        let reason = match failed {
+            true => "there is no factor without what would be dropped",
+            false => "a pivot is bad without what would be dropped",
+        };
+        let withdrawn = self.plan.sparsification.iter_mut().map(|found| found.withdraw(reason));
+        (self.recorder.recovery, self.sparsified) = (withdrawn.collect(), None);
+        Ok(())
+    }
+}
