@@ -49,7 +49,7 @@ impl Extremes<f64> {
     }
 
     /// A power of two that rounds none of the numbers: the least stays above 2⁻¹⁰²².
-    fn exact_scale(self) -> f64 {
+    pub(crate) fn exact_scale(self) -> f64 {
         let exponent = self.exponent_out_of_range();
         let down = if exponent > 0 { exponent.min(exponent_of(self.least) + 1021).max(0) } else { exponent };
         power_of_two(-down)

@@ -1,5 +1,6 @@
 //! Where the entries of a sparse matrix are: compressed rows, 64-bit row pointers, 32-bit columns.
 
+use super::repeats::Repeats;
 use crate::error::MatrixError;
 use crate::parallel;
 use std::ops::Range;
@@ -27,6 +28,7 @@ pub struct Pattern {
     ncols: usize,
     row_ptr: Vec<usize>,
     col_idx: Vec<u32>,
+    pub(super) repeats: Repeats,
 }
 
 impl Pattern {
@@ -39,14 +41,14 @@ impl Pattern {
     ) -> Result<Self, MatrixError> {
         check_rows(nrows, ncols, &row_ptr, col_idx.len())?;
         check_columns(ncols, &row_ptr, &col_idx, Order::Strict)?;
-        Ok(Pattern { nrows, ncols, row_ptr, col_idx })
+        Ok(Pattern { nrows, ncols, row_ptr, col_idx, repeats: Repeats::default() })
     }
 
     /// A pattern whose properties the caller has established.
     pub(crate) fn trusted(nrows: usize, ncols: usize, row_ptr: Vec<usize>, col_idx: Vec<u32>) -> Self {
         debug_assert_eq!(check_rows(nrows, ncols, &row_ptr, col_idx.len()), Ok(()));
         debug_assert_eq!(check_columns(ncols, &row_ptr, &col_idx, Order::Strict), Ok(()));
-        Pattern { nrows, ncols, row_ptr, col_idx }
+        Pattern { nrows, ncols, row_ptr, col_idx, repeats: Repeats::default() }
     }
 
     /// Number of rows.

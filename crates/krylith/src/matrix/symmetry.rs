@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::assemble::{Entries, assemble, share};
-use super::{Csr, CsrRef};
+use super::{Csr, CsrRef, RowBits};
 use crate::error::MatrixError;
 use crate::parallel;
 use crate::scalar::Scalar;
@@ -59,7 +59,7 @@ impl Symmetry {
 const ROUNDING: f64 = 8.0 * f64::EPSILON;
 
 /// How some entries compare with their partners across the diagonal.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Compared {
     symmetry: Symmetry,
     /// Those without partners are negligible.
@@ -77,6 +77,11 @@ impl Compared {
         Compared { symmetry: Symmetry::ALL, paired: true, difference: 0.0, pairs: 0, below: 0 };
 
     fn compare<T: Scalar>(&mut self, v: T, partner: Option<T>, is_negligible: impl FnOnce() -> bool) {
+        if partner == Some(v) {
+            self.symmetry.skew &= v == -v;
+            self.pairs += 1;
+            return;
+        }
         let other = partner.unwrap_or(T::ZERO);
         self.paired = self.paired && (partner.is_some() || is_negligible());
         let same = Symmetry { pattern: partner.is_some(), symmetric: other == v, skew: other == -v };
@@ -164,8 +169,39 @@ impl<T: Scalar> CsrRef<'_, T> {
         found.conclude(*self, largest).asymmetry
     }
 
-    /// Compares the entries of a row above the diagonal with their partners.
-    #[inline]
+    /// Compares the entries of these rows above the diagonal with their partners. `same` are rows that repeat the one before in columns and
+    /// values: where those of its partners do so too, a row compares as the one before did.
+    pub(crate) fn compare_rows(&self, rows: Range<usize>, same: &RowBits, found: &mut Compared) {
+        let (mut i, mut pairs, mut below) = (rows.start, 0, 0);
+        while i < rows.end {
+            let alike = if i == rows.start { 0 } else { self.alike(i, same).min(rows.end - i) };
+            if alike == 0 {
+                (pairs, below) = (found.pairs, found.below);
+                self.compare_row(i, found);
+                (pairs, below) = (found.pairs - pairs, found.below - below);
+                i += 1;
+            } else {
+                found.pairs += alike * pairs;
+                found.below += alike * below;
+                i += alike;
+            }
+        }
+    }
+
+    /// How many rows from this one on repeat the one before, as all rows of their partners above the diagonal do; at most 64.
+    fn alike(&self, i: usize, same: &RowBits) -> usize {
+        let mut word = same.word(i);
+        for &j in self.row(i).0.iter().rev().take_while(|&&j| j as usize > i) {
+            if word & 1 == 0 {
+                break;
+            }
+            word &= same.word(j as usize);
+        }
+        word.trailing_ones() as usize
+    }
+
+    /// Compares the entries of a row above the diagonal with their partners; not inlined, as that would crowd the loop around it.
+    #[inline(never)]
     pub(crate) fn compare_row(&self, i: usize, found: &mut Compared) {
         let (columns, values) = self.row(i);
         let mut all = *found;

@@ -37,6 +37,16 @@ impl Version {
     }
 }
 
+/// A matrix whose values were looked at and are not remembered.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Stamp(u64);
+
+impl Stamp {
+    pub(crate) fn of(a: &Csr<f64>) -> Self {
+        Stamp(a.version().stamp)
+    }
+}
+
 /// The values of a matrix that were taken over or factored.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SeenValues {

@@ -1,21 +1,15 @@
 //! What choices depend on, found once per matrix, in time proportional to its entries.
 
 use super::mesh::Mesh;
+use super::row_facts::{self, RowFacts};
 use crate::engine::SolverSpace;
 use crate::error::BackendError;
-use crate::matrix::{Compared, Comparison, Csr};
+use crate::matrix::{Comparison, Csr};
 use crate::parallel;
+use crate::space::Extremes;
 use crate::transform::structural_rank;
 use serde::{Deserialize, Serialize};
 
-/// A diagonal entry of at most this multiple of the largest in its row is tiny.
-pub(crate) const TINY: f64 = 1e-8;
-/// Rows whose facts are summed up one after the other.
-const ROWS_PER_PART: usize = 1 << 12;
-/// A sum of a row of at most this multiple of its diagonal entry is small.
-const SMALL_SUM: f64 = 1e-3;
-/// Rows are few where they are at most one in 16.
-const FEW: usize = 16;
 /// Shares of sums up to this one do not shorten the way across any mesh that large matrices have.
 const SMALL_SHARE: f64 = 1e-2;
 
@@ -72,11 +66,19 @@ impl Facts {
 
     /// The facts about a matrix whose parts are held by the processes of a space.
     pub fn of<S: SolverSpace>(space: &S, a: &Csr<f64>) -> Result<Self, BackendError> {
+        Self::with_sizes(space, a).map(|(facts, _)| facts)
+    }
+
+    /// The same, and the sizes of this process's entries if they are certainly finite.
+    pub(crate) fn with_sizes<S: SolverSpace>(
+        space: &S,
+        a: &Csr<f64>,
+    ) -> Result<(Self, Option<Extremes<f64>>), BackendError> {
         // What holds for the parts of all processes.
         let everywhere =
             |holds: bool| Ok::<_, BackendError>(space.first((!holds).then_some((0, 0.0)))?.is_none());
-        let own = Self::of_matrix(a);
-        Ok(Facts {
+        let (own, sizes) = Self::of_own(a);
+        let facts = Facts {
             symmetric: everywhere(own.symmetric)?,
             nearly_symmetric: everywhere(own.nearly_symmetric)?,
             symmetric_pattern: everywhere(own.symmetric_pattern)?,
@@ -86,39 +88,24 @@ impl Facts {
             constant_null_vector: everywhere(own.constant_null_vector)?,
             constant_left_null_vector: everywhere(own.constant_left_null_vector)?,
             ..own
-        })
+        };
+        Ok((facts, sizes))
     }
 
     /// The facts about a matrix that this process holds, its mesh apart.
     pub fn of_matrix(a: &Csr<f64>) -> Self {
+        Self::of_own(a).0
+    }
+
+    fn of_own(a: &Csr<f64>) -> (Self, Option<Extremes<f64>>) {
         let n = a.nrows();
-        // Sums over the same rows on any number of threads.
-        let part = |k: usize| {
-            let rows = k * ROWS_PER_PART..n.min((k + 1) * ROWS_PER_PART);
-            let (mut sums, mut compared) = (RowFacts::default(), Compared::NONE);
-            let mut large = Vec::new();
-            for i in rows {
-                if !sums.add(a, i) {
-                    large.push(i as u32);
-                }
-                if n == a.ncols() {
-                    a.view().compare_row(i, &mut compared);
-                }
-            }
-            (sums, compared, large)
-        };
-        let parts = parallel::map(n.div_ceil(ROWS_PER_PART), part);
-        let (mut sums, mut compared, mut large) = (RowFacts::default(), Compared::NONE, Vec::new());
-        for part in parts {
-            (sums, compared) = (sums.and(part.0), compared.and(part.1));
-            large.extend(part.2);
-        }
+        let (sums, compared, large) = row_facts::of_all(a);
         let Comparison { symmetry, paired, asymmetry } = match n == a.ncols() {
             true => compared.conclude(a.view(), sums.largest),
             false => Comparison::NONE,
         };
         let symmetric = symmetry.symmetric;
-        Facts {
+        let facts = Facts {
             rows: n,
             entries: a.nnz(),
             symmetric,
@@ -145,7 +132,8 @@ impl Facts {
             },
             magnitudes: [if sums.least.is_finite() { sums.least } else { 0.0 }, sums.largest],
             mesh: None,
-        }
+        };
+        (facts, sums.sizes())
     }
 
     /// Whether nearly all rows have the signs of an M-matrix, or nearly so.
@@ -199,141 +187,6 @@ impl Facts {
             .into_iter()
             .flatten()
             .collect()
-    }
-}
-
-/// How many rows have what.
-#[derive(Debug, Clone, Copy)]
-struct RowFacts {
-    positive: usize,
-    zero: usize,
-    tiny: usize,
-    m_matrix: usize,
-    nearly_m: usize,
-    dominant: usize,
-    zero_sum: usize,
-    /// Of all entries, and of their sizes.
-    sum: f64,
-    size: f64,
-    /// Of the diagonal.
-    trace: f64,
-    /// Of the rows whose sum is small, and of their diagonal.
-    small_sum: f64,
-    small_trace: f64,
-    least: f64,
-    largest: f64,
-}
-
-impl Default for RowFacts {
-    fn default() -> Self {
-        RowFacts {
-            positive: 0,
-            zero: 0,
-            tiny: 0,
-            m_matrix: 0,
-            nearly_m: 0,
-            dominant: 0,
-            zero_sum: 0,
-            sum: 0.0,
-            size: 0.0,
-            trace: 0.0,
-            small_sum: 0.0,
-            small_trace: 0.0,
-            least: f64::INFINITY,
-            largest: 0.0,
-        }
-    }
-}
-
-impl RowFacts {
-    fn of(a: &Csr<f64>, i: usize) -> Self {
-        let mut facts = RowFacts::default();
-        facts.add(a, i);
-        facts
-    }
-
-    /// Adds those of a row; whether its sum is small.
-    #[inline]
-    fn add(&mut self, a: &Csr<f64>, i: usize) -> bool {
-        let (columns, values) = a.row(i);
-        let (mut diagonal, mut largest, mut others, mut sum) = (0.0, 0.0f64, 0.0, 0.0);
-        let mut positive = 0.0;
-        for (&j, &v) in columns.iter().zip(values) {
-            let size = v.abs();
-            (largest, sum) = (largest.max(size), sum + v);
-            self.least = if size > 0.0 { self.least.min(size) } else { self.least };
-            if j as usize == i {
-                diagonal = v;
-            } else {
-                others += size;
-                positive += v.max(0.0);
-            }
-        }
-        let rounding = columns.len() as f64 * f64::EPSILON;
-        let size = others + diagonal.abs();
-        self.positive += usize::from(diagonal > 0.0);
-        self.zero += usize::from(diagonal == 0.0);
-        self.tiny += usize::from(diagonal.abs() <= TINY * largest || diagonal.is_nan());
-        self.m_matrix += usize::from(positive == 0.0 && diagonal > 0.0);
-        self.nearly_m += usize::from(positive <= 0.1 * others && diagonal > 0.0);
-        self.dominant += usize::from(diagonal.abs() >= others * (1.0 - rounding));
-        self.zero_sum += usize::from(sum.is_finite() && sum.abs() <= rounding * size.min(f64::MAX));
-        self.sum += sum;
-        self.size += size;
-        self.trace += diagonal;
-        self.largest = self.largest.max(largest);
-        let is_small = sum.abs() <= SMALL_SUM * diagonal;
-        if is_small {
-            self.small_sum += sum;
-            self.small_trace += diagonal;
-        }
-        is_small
-    }
-
-    fn and(self, o: Self) -> Self {
-        RowFacts {
-            positive: self.positive + o.positive,
-            zero: self.zero + o.zero,
-            tiny: self.tiny + o.tiny,
-            m_matrix: self.m_matrix + o.m_matrix,
-            nearly_m: self.nearly_m + o.nearly_m,
-            dominant: self.dominant + o.dominant,
-            zero_sum: self.zero_sum + o.zero_sum,
-            sum: self.sum + o.sum,
-            size: self.size + o.size,
-            trace: self.trace + o.trace,
-            small_sum: self.small_sum + o.small_sum,
-            small_trace: self.small_trace + o.small_trace,
-            least: self.least.min(o.least),
-            largest: self.largest.max(o.largest),
-        }
-    }
-
-    fn share(&self) -> f64 {
-        let share = (self.sum / self.trace).abs();
-        if share.is_finite() { share } else { 0.0 }
-    }
-
-    /// The Rayleigh quotient of D⁻¹A, for symmetric A, for the vector of ones in the rows whose sum is small, which are all but `large`: a few rows with large sums, as those of the
-    /// sources of a circuit, say nothing about the others. Infinite where there are more than a few such rows.
-    fn share_without(&self, a: &Csr<f64>, large: &[u32]) -> f64 {
-        if FEW * large.len() > a.nrows() {
-            return f64::INFINITY;
-        }
-        // By symmetry, what couples small rows with large ones is in the large ones.
-        let between = |sum: f64, &i: &u32| {
-            let (columns, values) = a.row(i as usize);
-            let is_small = |j: &u32| large.binary_search(j).is_err();
-            columns.iter().zip(values).filter(|(j, _)| is_small(j)).fold(sum, |sum, (_, v)| sum + v)
-        };
-        let share = ((self.small_sum - large.iter().fold(0.0, between)) / self.small_trace).abs();
-        if share.is_finite() { share } else { f64::INFINITY }
-    }
-
-    /// Whether the sum of all entries is 0 up to rounding: if it is not, some column does not sum up to 0.
-    fn may_be_zero(&self, entries: usize) -> bool {
-        let rounding = entries as f64 * f64::EPSILON * self.size.min(f64::MAX);
-        !self.sum.is_finite() || self.sum.abs() <= rounding
     }
 }
 

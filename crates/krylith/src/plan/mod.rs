@@ -13,15 +13,17 @@ mod fallback;
 mod mesh;
 mod presets;
 mod proposal;
+mod row_facts;
 
 pub use cost::{Applied, Expected, Machine, REFERENCE, Rates, StorageKind, Work, operations};
 pub use facts::Facts;
-pub(crate) use facts::{TINY, has_constant_null_vectors};
+pub(crate) use facts::has_constant_null_vectors;
 pub use fallback::{Failure, Fallback, Remedy};
 pub use mesh::{GridFacts, Mesh, wavefronts};
 pub use presets::{DEVICE, MANY_CORE};
 pub(crate) use proposal::{Asked, Likely};
 pub use proposal::{Outlook, Proposal};
+pub(crate) use row_facts::TINY;
 
 use crate::choice::{Layout, MatchingMode, Method, Precision};
 use crate::precond::PrecondSpec;

@@ -13,6 +13,7 @@ use crate::report::Recovery;
 use crate::schedule::Schedule;
 use crate::space::Threads;
 use std::cell::OnceCell;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A factor that nobody set a limit for may be this many times as large as one without fill.
@@ -182,8 +183,13 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
         if self.options.precision == Precision::F64 {
             return;
         }
-        let fits = |v: f64| v == 0.0 || (1.0 / LARGEST_F32..LARGEST_F32).contains(&v.abs());
-        let misfit = self.source.values().iter().position(|&v| !fits(v));
+        const RANGE: Range<f64> = 1.0 / LARGEST_F32..LARGEST_F32;
+        let fits = |v: f64| v == 0.0 || RANGE.contains(&v.abs());
+        let known = self.findings.values(self.source).map(|known| known.sizes);
+        let misfit = match known {
+            Some(sizes) if sizes.least >= RANGE.start && sizes.largest < RANGE.end => None,
+            _ => self.source.values().iter().position(|&v| !fits(v)),
+        };
         self.narrow = misfit.is_none();
         if let Some(k) = misfit
             && (kind.incomplete().is_some() || self.options.precision == Precision::F32)

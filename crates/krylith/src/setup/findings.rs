@@ -1,8 +1,9 @@
 //! What was found out about a matrix while its solve was planned, kept for the set-up.
 
 use crate::error::SetupError;
-use crate::matrix::{Csr, Pattern};
+use crate::matrix::{Csr, Pattern, Stamp};
 use crate::precond::direct::{Direct, DirectKind, DirectSymbolic};
+use crate::space::Extremes;
 use crate::structured::{NotStructured, Structure};
 use std::sync::Arc;
 
@@ -13,6 +14,16 @@ pub(crate) struct Findings {
     grid: Option<(Arc<Pattern>, Result<Structure, NotStructured>)>,
     /// The analysis of a complete factor.
     complete: Option<Arc<DirectSymbolic>>,
+    values: Option<KnownValues>,
+}
+
+/// What is known about the values of a matrix.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KnownValues {
+    pub(crate) of: Stamp,
+    pub(crate) sizes: Extremes<f64>,
+    /// Whether a row has a tiny diagonal entry, if that was looked at.
+    pub(crate) tiny_diagonal: Option<bool>,
 }
 
 impl Findings {
@@ -27,6 +38,16 @@ impl Findings {
             Some((known, found)) if Arc::ptr_eq(known, pattern) => found.clone(),
             _ => Structure::detect(pattern),
         }
+    }
+
+    /// Keeps what is known about the values of a matrix.
+    pub(crate) fn keep_values(&mut self, known: KnownValues) {
+        self.values = Some(known);
+    }
+
+    /// What is known about the values of this matrix.
+    pub(crate) fn values(&self, a: &Csr<f64>) -> Option<&KnownValues> {
+        self.values.as_ref().filter(|known| known.of == Stamp::of(a))
     }
 
     /// Keeps the analysis of a complete factor.

@@ -13,7 +13,7 @@ mod recover;
 pub use available::available_memory;
 pub(crate) use context::{LARGEST_F32, OneFactor, vector_bytes};
 pub use context::{SetupContext, SetupOptions};
-pub(crate) use findings::Findings;
+pub(crate) use findings::{Findings, KnownValues};
 pub use memory::Memory;
 pub(crate) use recorder::agree;
 pub use recorder::{Attempts, SetupRecorder};

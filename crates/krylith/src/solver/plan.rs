@@ -20,25 +20,24 @@ use crate::transform::Ordering;
 use std::sync::Arc;
 
 impl Solver {
-    /// The rule of the module's head, with what the stores of the space may have. The preconditioner is made from `matrix`; A is given
-    /// where it is another matrix, and `is_operator` says that it is none.
+    /// The rule of the module's head, with what the stores of the space may have. The preconditioner is made from `matrix`, whose facts are given where
+    /// anything is left to be chosen; A is given where it is another matrix, and `is_operator` says that A is no matrix.
     pub(super) fn plan_for<S: SolverSpace>(
         &self,
         (space, stores): (&S, &[&dyn FindStore<S>]),
         (a, matrix): (Option<&Csr<f64>>, &Csr<f64>),
-        is_operator: bool,
+        (is_operator, facts): (bool, Option<Facts>),
+        mut findings: Findings,
     ) -> Result<(SolvePlan, Findings), SolveError> {
-        let mut findings = Findings::default();
         let complete = !is_operator && stores.iter().any(|store| store.has_complete_factors());
         let available = Available { complete, store: &|outlook: &Outlook<'_>| likely_kind(stores, outlook) };
         let asymmetry = || a.unwrap_or(matrix).asymmetry();
-        let plan = match self.method != Method::Auto && !self.preconditioner.is_auto() {
-            true => SolvePlan {
+        let plan = match facts {
+            None => SolvePlan {
                 warnings: self.warnings(if self.needs_symmetry() { asymmetry() } else { 0.0 }),
                 ..self.planned(None, self.method, self.preconditioner.clone(), ReasonCode::AsAsked)
             },
-            false => {
-                let mut facts = Facts::of(space, matrix)?;
+            Some(mut facts) => {
                 if complete {
                     let (mut mesh, grid) =
                         Mesh::find(matrix, facts.is_nearly_m_matrix() || facts.may_be_definite());
@@ -64,6 +63,11 @@ impl Solver {
             None => plan,
         };
         Ok((plan, findings))
+    }
+
+    /// Whether anything is left to be chosen.
+    pub(super) fn is_open(&self) -> bool {
+        self.method == Method::Auto || self.preconditioner.is_auto()
     }
 
     /// Whether the caller asked for a method that needs a symmetric matrix.

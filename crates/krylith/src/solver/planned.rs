@@ -9,10 +9,10 @@ use super::reorder::Permutations;
 use crate::choice::Method;
 use crate::engine::SolverSpace;
 use crate::error::{SetupError, SolveError};
-use crate::matrix::{Csr, exact_scale};
+use crate::matrix::{Csr, Stamp, exact_scale, sizes_of_matrix};
 use crate::operator::LinearOperator;
 use crate::plan::{Facts, SolvePlan};
-use crate::setup::{Findings, SetupContext, SetupRecorder, agree};
+use crate::setup::{Findings, KnownValues, SetupContext, SetupRecorder, agree};
 use crate::space::require_same;
 use crate::sparsify::{Sparsified, Sparsify};
 use crate::store::{FindStore, look};
@@ -75,10 +75,19 @@ impl Solver {
         let unknowns = space.len(&a.domain());
         require_same("A and the matrix of the preconditioner", &unknowns, &matrix.ncols())?;
         let started = Instant::now();
-        let mut scale = 1.0;
-        agree(space, exact_scale(space.host(), matrix).map(|found| scale = found))?;
+        let (mut findings, mut scale) = (Findings::default(), 1.0);
+        let facts = self.is_open().then(|| Facts::with_sizes(space, matrix)).transpose()?;
+        let (facts, sizes) = facts.unzip();
+        let sizes = sizes.flatten().map_or_else(|| sizes_of_matrix(space.host(), matrix), Ok);
+        let values = sizes.map(|sizes| {
+            let tiny_diagonal = facts.as_ref().map(|facts| facts.tiny_diagonals > 0);
+            findings.keep_values(KnownValues { of: Stamp::of(matrix), sizes, tiny_diagonal });
+            scale = sizes.exact_scale();
+        });
+        agree(space, values)?;
         let other = other_than(space, a, matrix)?;
-        let (mut plan, findings) = self.plan_for((space, stores), (other, matrix), a.matrix().is_none())?;
+        let (mut plan, findings) =
+            self.plan_for((space, stores), (other, matrix), (a.matrix().is_none(), facts), findings)?;
         let sparsified = self.sparsified((space, stores), &mut plan, (a, matrix), &findings);
         let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
         let mut recorder = SetupRecorder::default();

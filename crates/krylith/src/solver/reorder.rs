@@ -82,14 +82,21 @@ fn wants_matching<S: SolverSpace>(solver: &Solver, setup: &SetupContext<'_, S>, 
         MatchingMode::On => true,
         // They match columns themselves.
         MatchingMode::Auto if kind.is_complete() => false,
-        MatchingMode::Auto => has_tiny_diagonal(setup.source),
+        MatchingMode::Auto => {
+            let known = setup.findings.values(setup.source).and_then(|known| known.tiny_diagonal);
+            known.unwrap_or_else(|| has_tiny_diagonal(setup.source))
+        }
     }
 }
 
 fn has_tiny_diagonal(a: &Csr<f64>) -> bool {
     crate::parallel::any(a.nrows(), |i| {
-        let largest = a.row(i).1.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
-        let diagonal = a.get(i, i).abs();
+        let (columns, values) = a.row(i);
+        let (mut largest, mut diagonal) = (0.0f64, 0.0f64);
+        for (&j, v) in columns.iter().zip(values) {
+            largest = largest.max(v.abs());
+            diagonal = if j as usize == i { v.abs() } else { diagonal };
+        }
         diagonal <= TINY * largest || diagonal.is_nan()
     })
 }

@@ -10,12 +10,16 @@ use super::matrix::{StencilMatrix, Values};
 use super::stencil::{Offset, Stencil};
 use crate::disjoint::DisjointSlice;
 use crate::error::SetupError;
-use crate::matrix::{Csr, SeenValues};
+use crate::matrix::{Csr, Pattern, RowBits, SeenValues, are_same};
 use crate::precond::require_pattern;
 use crate::simd::LANES;
 use crate::space::Threads;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Points that one thread looks at before it asks whether another has found a difference.
+const PIECE: usize = 4096;
 
 impl StencilMatrix {
     /// `Err(PatternChanged)` unless the matrix has the size of the grid and the pattern of the first one whose values were taken.
@@ -93,14 +97,13 @@ impl StencilMatrix {
         if !values.iter().all(|v| v.is_finite()) {
             return false;
         }
+        let repeats = self.source.as_ref().unwrap_or(matrix.pattern()).repeats();
         let same = AtomicBool::new(true);
         space.team().run(|member| {
-            for number in member.part(grid.points(), 1024) {
-                if number % 1024 == 0 && !same.load(Ordering::Relaxed) {
-                    return;
-                }
-                let (columns, row) = matrix.row(number);
-                if !rows.are_constant(number, columns, row, values) {
+            let own = member.part(grid.points(), PIECE);
+            for first in own.clone().step_by(PIECE) {
+                let piece = first..own.end.min(first + PIECE);
+                if !same.load(Ordering::Relaxed) || !rows.are_all_constant(matrix, repeats, piece, values) {
                     return same.store(false, Ordering::Relaxed);
                 }
             }
@@ -122,6 +125,10 @@ impl StencilMatrix {
     fn scatter_rows(&mut self, space: &Threads<f64>, matrix: &Csr<f64>) -> Result<(), SetupError> {
         let (layout, stencil, dof) = (&*self.layout, &self.stencil, self.dof);
         let rows = Rows::new(layout.grid, stencil, &self.distances, dof);
+        if dof == 1 && self.whole.is_empty() {
+            self.whole = rows.whole(matrix.pattern());
+        }
+        let whole = &self.whole;
         let values = Arc::get_mut(&mut self.values).expect("nobody else reads them");
         let parts = values.parts(dof);
         let present = DisjointSlice::new(&mut self.present);
@@ -136,6 +143,14 @@ impl StencilMatrix {
             for unit in member.part(layout.units(), 1) {
                 layout.for_points(unit, |point, step, lane| {
                     let number = layout.grid.number(point);
+                    if whole.has(number) {
+                        // SAFETY: every unit has one member, every point its own lane of a step.
+                        unsafe { parts.write_row(stencil, (step, lane), matrix.row(number).1) };
+                        if masked {
+                            (0..stencil.len()).for_each(|offset| mark(step, lane, offset));
+                        }
+                        return;
+                    }
                     for r in 0..dof {
                         let (columns, values) = matrix.row(number * dof + r);
                         let put = |offset: usize, c: usize, values: &[f64]| {
@@ -145,7 +160,7 @@ impl StencilMatrix {
                                 mark(step, lane, offset);
                             }
                         };
-                        if rows.is_whole(point, number, columns) {
+                        if dof > 1 && rows.is_whole(point, number, columns) {
                             values
                                 .chunks_exact(dof)
                                 .enumerate()
@@ -191,6 +206,26 @@ impl Values {
 }
 
 impl ValueParts<'_> {
+    /// The entries of a row at all offsets, with one unknown per point.
+    ///
+    /// # Safety
+    /// Step and lane are a point's that no other thread writes; there are as many values as offsets.
+    #[inline]
+    unsafe fn write_row(&self, s: &Stencil, (step, lane): (usize, usize), values: &[f64]) {
+        let (below, above) = (s.centre(), s.len() - s.centre() - 1);
+        let place = |count: usize, index: usize| (step * count + index) * LANES + lane;
+        // SAFETY: by the caller's promise.
+        unsafe {
+            for (k, &value) in values[..below].iter().enumerate() {
+                self.lower.write(place(below, k), value);
+            }
+            self.diagonal.write(place(1, 0), values[below]);
+            for (k, &value) in values[below + 1..].iter().enumerate() {
+                self.upper.write(place(above, k), value);
+            }
+        }
+    }
+
     /// Entries (r, c), (r, c + 1) … of the block at an offset.
     ///
     /// # Safety
@@ -261,6 +296,72 @@ impl<'a> Rows<'a> {
         (first..self.distances.len()).chain(0..first).find(fits)
     }
 
+    /// The points whose offsets, as far as they are along x, all stay on the line.
+    fn inner(&self) -> Range<usize> {
+        let (nx, reach) = (self.grid.extents()[0], self.reach[0]);
+        reach..nx.saturating_sub(reach).max(reach)
+    }
+
+    /// Visits points one by one, or several that have the columns of the point before them, each one further, on the inner part of a
+    /// line: their entries are at its offsets. Ends with the first `false`.
+    fn walk(
+        &self,
+        repeats: &RowBits,
+        points: Range<usize>,
+        mut visit: impl FnMut(Range<usize>, bool) -> bool,
+    ) -> bool {
+        let (nx, inner) = (self.grid.extents()[0], self.inner());
+        let mut number = points.start;
+        while number < points.end {
+            let x = number % nx;
+            let run = match number > points.start && inner.contains(&x) && x > inner.start {
+                true => repeats.run(number..points.end.min(number - x + inner.end)),
+                false => 0,
+            };
+            if !visit(number..number + run.max(1), run > 0) {
+                return false;
+            }
+            number += run.max(1);
+        }
+        true
+    }
+
+    /// Whether each entry of these rows is the number of its offset.
+    fn are_all_constant(
+        &self,
+        matrix: &Csr<f64>,
+        repeats: &RowBits,
+        points: Range<usize>,
+        expected: &[f64],
+    ) -> bool {
+        let (row_ptr, values) = (matrix.pattern().row_ptr(), matrix.values());
+        self.walk(repeats, points, |run, repeat| {
+            if !repeat {
+                let (columns, row) = matrix.row(run.start);
+                return self.are_constant(run.start, columns, row, expected);
+            }
+            let own = row_ptr[run.start]..row_ptr[run.end];
+            let length = row_ptr[run.start] - row_ptr[run.start - 1];
+            are_same(&values[own.clone()], &values[own.start - length..own.end - length])
+        })
+    }
+
+    /// The rows that have every entry of the stencil, with one unknown per point.
+    fn whole(&self, pattern: &Pattern) -> RowBits {
+        RowBits::of_pieces(self.grid.points(), |piece, mark| {
+            let mut whole = false;
+            self.walk(pattern.repeats(), piece, |run, repeat| {
+                if !repeat {
+                    whole = self.is_whole(self.grid.point(run.start), run.start, pattern.row(run.start));
+                }
+                if whole {
+                    run.for_each(&mut *mark);
+                }
+                true
+            });
+        })
+    }
+
     /// Whether each entry of a row is the number of its offset.
     fn are_constant(&self, number: usize, columns: &[u32], row: &[f64], values: &[f64]) -> bool {
         let point = self.grid.point(number);
@@ -284,15 +385,17 @@ fn presence(space: &Threads<f64>, layout: &Layout, stencil: &Stencil) -> Vec<u8>
     let parts = DisjointSlice::new(&mut present);
     space.team().run(|member| {
         for unit in member.part(layout.units(), 1) {
-            layout.for_points(unit, |point, step, lane| {
+            for (lines, z) in layout.lines_of(unit) {
                 for (k, &offset) in stencil.offsets().iter().enumerate() {
-                    if layout.grid.at(point, offset).is_some() {
-                        let at = step * width + k;
-                        // SAFETY: the steps of a unit have one member.
-                        unsafe { parts.write(at, parts.read(at) | 1 << lane) };
-                    }
+                    layout.steps_with(offset, lines.clone(), z, |steps, lanes| {
+                        for step in steps {
+                            let at = step * width + k;
+                            // SAFETY: the steps of a unit have one member.
+                            unsafe { parts.write(at, parts.read(at) | lanes) };
+                        }
+                    });
                 }
-            });
+            }
         }
     });
     present

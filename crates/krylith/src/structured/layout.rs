@@ -291,13 +291,51 @@ impl Layout {
         offsets.iter().enumerate().filter(|(_, o)| there(o)).map(reach).collect()
     }
 
+    /// The lines y of each group of a unit, and their plane z.
+    pub(super) fn lines_of(&self, unit: usize) -> impl Iterator<Item = (Range<usize>, usize)> + use<> {
+        let ny = self.grid.extents()[1];
+        let (groups, z) = if self.is_flat() { (unit..unit + 1, 0) } else { (0..self.groups, unit) };
+        groups.map(move |group| (group * LANES..ny.min((group + 1) * LANES), z))
+    }
+
+    /// Calls a function with steps, and lanes of them, whose points among these lines of a group have a neighbour at an offset.
+    pub(super) fn steps_with(
+        &self,
+        [dx, dy, dz]: Offset,
+        lines: Range<usize>,
+        z: usize,
+        mut f: impl FnMut(Range<usize>, u8),
+    ) {
+        let [nx, ny, nz] = self.grid.extents();
+        let away = dx.unsigned_abs() as usize;
+        let is_within =
+            |at: usize, d: i32, n: usize| at.checked_add_signed(d as isize).is_some_and(|at| at < n);
+        if away >= nx || !is_within(z, dz, nz) {
+            return;
+        }
+        let begin = if dx < 0 { away } else { 0 };
+        let has = |y: &usize| is_within(*y, dy, ny);
+        let steps = |y: usize| {
+            let (first, lane) = self.place([begin, y, z]);
+            (first..first + nx - away, lane)
+        };
+        // Lines lag behind each other: the steps that all of them have, and what each has besides.
+        let all = lines.clone().filter(has).map(|y| steps(y).0);
+        let Some(common) = all.reduce(|a, b| a.start.max(b.start)..a.end.min(b.end)) else { return };
+        let common = common.start..common.end.max(common.start);
+        let lanes = lines.clone().filter(has).fold(0, |lanes, y| lanes | 1 << (y % LANES));
+        f(common.clone(), lanes);
+        for (own, lane) in lines.filter(has).map(steps) {
+            f(own.start..own.end.min(common.start), 1 << lane);
+            f(own.start.max(common.end)..own.end, 1 << lane);
+        }
+    }
+
     /// Calls a function for every point of a unit with its step and lane, eight lines at a time.
     #[inline]
     pub(super) fn for_points(&self, unit: usize, mut f: impl FnMut([usize; 3], usize, usize)) {
-        let [nx, ny, _] = self.grid.extents();
-        let (groups, z) = if self.is_flat() { (unit..unit + 1, 0) } else { (0..self.groups, unit) };
-        for group in groups {
-            let lines = group * LANES..ny.min((group + 1) * LANES);
+        let nx = self.grid.extents()[0];
+        for (lines, z) in self.lines_of(unit) {
             for x in 0..nx {
                 for y in lines.clone() {
                     let (step, lane) = self.place([x, y, z]);

@@ -18,7 +18,7 @@ use super::stencil::{Offset, Stencil};
 use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, MatrixError, SetupError};
 use crate::huge;
-use crate::matrix::{Csr, Pattern, SeenValues};
+use crate::matrix::{Csr, Pattern, RowBits, SeenValues};
 use crate::operator::LinearOperator;
 use crate::placement::{self, Order, storage};
 use crate::simd::LANES;
@@ -69,6 +69,8 @@ pub struct StencilMatrix {
     pub(super) seen: Option<SeenValues>,
     /// Of the rows that values were taken from.
     pub(super) source: Option<Arc<Pattern>>,
+    /// Which of these rows have every entry of the stencil, with one unknown per point; empty until values are taken one by one.
+    pub(super) whole: RowBits,
 }
 
 /// Coefficients.
@@ -263,6 +265,7 @@ impl StencilMatrix {
             samples: vec![0.0; stencil.len()],
             seen: None,
             source: None,
+            whole: RowBits::default(),
         })
     }
 

@@ -1,14 +1,15 @@
 //! Every entry of a pattern against a candidate: the exact set of offsets.
 //!
 //! Points are passed in the order of their numbers. A line of points has one list of offsets that stay inside the grid along y and z.
-//! Away from its ends, a row that repeats the one of the point before has the same offsets: nothing more to look at. Other
+//! Away from its ends, a row that repeats the one of the point before has the same offsets: nothing more to look at, and with one unknown per point
+//! not even the row (`repeats`). Other
 //! rows go through the list beside their columns, and only a column that is not in it is taken apart into coordinates.
 
 use super::super::grid::Grid;
 use super::super::stencil::{MOST_OFFSETS, Offset};
 use super::NotStructured;
 use super::candidates::{self, Candidate};
-use crate::matrix::Pattern;
+use crate::matrix::{Pattern, RowBits};
 use crate::parallel;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -20,7 +21,9 @@ const PIECE: usize = 4096;
 pub(super) fn offsets(pattern: &Pattern, candidate: &Candidate) -> Result<Vec<Offset>, NotStructured> {
     let points = candidate.grid.points();
     let lines = Lines::new(candidate);
-    let look = |piece: usize| lines.look(pattern, piece * PIECE..((piece + 1) * PIECE).min(points));
+    let repeating = (candidate.dof == 1).then(|| pattern.repeats());
+    let look =
+        |piece: usize| lines.look((pattern, repeating), piece * PIECE..((piece + 1) * PIECE).min(points));
     let seen = parallel::try_map(points.div_ceil(PIECE), look)?;
     let seen = seen.into_iter().fold(Seen::default(), Seen::with);
     let known = candidate.used.iter().enumerate();
@@ -134,7 +137,11 @@ impl Lines {
     }
 
     /// Goes through the rows of points.
-    fn look(&self, pattern: &Pattern, points: Range<usize>) -> Result<Seen, NotStructured> {
+    fn look(
+        &self,
+        (pattern, repeating): (&Pattern, Option<&RowBits>),
+        points: Range<usize>,
+    ) -> Result<Seen, NotStructured> {
         let mut seen = Seen::default();
         let nx = self.grid.extents()[0];
         let mut first = points.start;
@@ -144,9 +151,20 @@ impl Lines {
             let end = (first + nx - point[0]).min(points.end);
             // A bit for each component whose last row had offsets of the list alone.
             let mut listed = 0u32;
-            for number in first..end {
+            let mut number = first;
+            while number < end {
                 let at = [point[0] + number - first, point[1], point[2]];
                 let inner = line.inner.contains(&at[0]);
+                if let Some(repeating) = repeating
+                    && inner
+                    && listed == 1
+                {
+                    let alike = repeating.run(number..end.min(first + line.inner.end - point[0]));
+                    number += alike;
+                    if alike > 0 {
+                        continue;
+                    }
+                }
                 for component in 0..self.dof {
                     let known = inner && listed >> component & 1 == 1;
                     if known && repeats(pattern, self.dof * number + component, self.dof) {
@@ -155,6 +173,7 @@ impl Lines {
                     let all = self.look_closely(pattern, number, component, at, line, &mut seen)?;
                     listed = listed & !(1 << component) | u32::from(all) << component;
                 }
+                number += 1;
             }
             first = end;
         }
