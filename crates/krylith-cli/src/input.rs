@@ -6,7 +6,7 @@ use crate::progress::{Bar, spinner};
 use crate::report::bytes;
 use krylith::Csr;
 use krylith::gallery::Problem;
-use krylith::io::{self, FormatError, ReadOptions};
+use krylith::io::{self, FileError, FormatError, ReadOptions};
 use krylith::solver::available_memory;
 use std::path::Path;
 use std::time::Instant;
@@ -36,7 +36,11 @@ fn read(input: &Input) -> Result<Csr<f64>, Failure> {
     }
     io::read_matrix_with(&input.matrix, &options).map_err(|error| {
         let is_problem = input.matrix.parse::<Problem>().is_ok() && !Path::new(&input.matrix).exists();
-        if is_problem { format!("{error}; did you mean gen:{}?", input.matrix).into() } else { error.into() }
+        if is_problem {
+            format!("{error}; did you mean gen:{}?", input.matrix).into()
+        } else {
+            of_file(error)
+        }
     })
 }
 
@@ -44,13 +48,27 @@ fn read(input: &Input) -> Result<Csr<f64>, Failure> {
 pub fn read_vector(path: &Path, options: &ReadOptions) -> Result<Vec<f64>, Failure> {
     match is_standard(path) {
         true => io::read_vector_from(std::io::stdin().lock(), options).map_err(of_standard_input),
-        false => Ok(io::read_vector_with(path, options)?),
+        false => io::read_vector_with(path, options).map_err(of_file),
     }
 }
 
 /// What is wrong with standard input.
 fn of_standard_input(error: FormatError) -> Failure {
-    format!("{STANDARD_INPUT}: {error}").into()
+    format!("{STANDARD_INPUT}: {error}{}", how_to_raise(&error)).into()
+}
+
+/// What is wrong with a file.
+fn of_file(error: FileError) -> Failure {
+    match how_to_raise(&error.source).as_str() {
+        "" => error.into(),
+        how => format!("{error}{how}").into(),
+    }
+}
+
+/// The option that raises the limit which was exceeded, if one was.
+fn how_to_raise(error: &FormatError) -> String {
+    let option = error.exceeded_limit().map(|limit| limit.replace('_', "-"));
+    option.map_or(String::new(), |option| format!("; if that is intended, raise it with --{option}"))
 }
 
 /// Generates a problem, unless it would need more memory than there is.

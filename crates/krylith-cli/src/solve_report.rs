@@ -5,6 +5,7 @@
 
 use crate::report::{bytes, count, counted, entries};
 use crate::solve::Done;
+use krylith::advice::Change;
 use krylith::plan::ReasonCode;
 use krylith::report::{DeviceReport, KernelTime, Recovery, Rung};
 use krylith::solver::{Method, Precision, PrecondSpec};
@@ -67,9 +68,24 @@ pub fn text(done: &Done, r: &Report) -> String {
         line("replay", command);
     }
     for (k, advice) in r.advice().into_iter().enumerate() {
-        line(if k == 0 { "next" } else { "" }, advice);
+        line(if k == 0 { "next" } else { "" }, advice.worded(in_options));
     }
     text
+}
+
+/// What an option of advice is called on the command line.
+fn in_options(change: &Change) -> String {
+    let flag = match change.option {
+        "method" => "--solver".into(),
+        "preconditioner" => "--precond".into(),
+        other => format!("--{}", other.replace('_', "-")),
+    };
+    match &change.value {
+        // The command takes one from a file as well.
+        Some(value) if change.option == "null_space" => format!("{flag} {value} or FILE"),
+        Some(value) => format!("{flag} {value}"),
+        None => flag,
+    }
 }
 
 /// What a device did: its work in one line, and the kernels that took the longest where they were timed.

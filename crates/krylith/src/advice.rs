@@ -1,29 +1,160 @@
 //! What to try after a solve that has not converged, from its outcome, the facts about the matrix and the methods that ran.
+//!
+//! Advice is data: what it is, with its numbers, the options that it changes, and why. Each front end has names of its own for options
+//! ([`Advice::worded`]); here they are those of [`Solver`](crate::Solver).
 
 use crate::choice::Method;
 use crate::plan::ReasonCode;
 use crate::report::{Outcome, Report};
+use serde::Serialize;
+use std::fmt::{Display, Formatter};
 
 /// Pieces of advice at most.
 const MOST: usize = 2;
 
+/// What to try next.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "code", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Advice {
+    /// No x has a much smaller residual.
+    LooserTolerance {
+        /// A tolerance that x meets.
+        rtol: f64,
+        /// The backward error of x.
+        backward_error: Option<f64>,
+        /// A is nearly singular.
+        nearly_singular: bool,
+    },
+    /// Every matrix of this pattern is singular.
+    CheckMatrix {
+        /// The rank is this at most.
+        rank: usize,
+        /// Of so many rows.
+        rows: usize,
+    },
+    /// b has a part outside of the range of A.
+    CheckRhs,
+    /// The least squares are an answer where the null space is named.
+    NameNullSpace,
+    /// A method that minimises the residual of any system.
+    LeastSquares,
+    /// The residual was still falling.
+    MoreIterations {
+        /// A limit that may do.
+        max_iterations: usize,
+    },
+    /// A method that needs no definite matrix.
+    IndefiniteMethod,
+    /// Method and preconditioner are left to the solver.
+    LetChoose,
+    /// A complete factor.
+    CompleteFactor,
+    /// An incomplete factor with more fill, of rows in another order.
+    MoreFill,
+}
+
+/// An option that advice changes, by the name that [`Solver`](crate::Solver) has for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change {
+    /// The option.
+    pub option: &'static str,
+    /// What it is to be; `None` for its default.
+    pub value: Option<String>,
+}
+
+impl Advice {
+    /// The options that it changes; none where something is to be checked.
+    pub fn changes(&self) -> Vec<Change> {
+        let set = |option, value: &str| Change { option, value: Some(value.into()) };
+        let unset = |option| Change { option, value: None };
+        match self {
+            Advice::CheckMatrix { .. } | Advice::CheckRhs => Vec::new(),
+            Advice::LooserTolerance { rtol, .. } => vec![set("rtol", &format!("{rtol:.0e}"))],
+            Advice::NameNullSpace => vec![set("null_space", "constant")],
+            Advice::LeastSquares => vec![set("method", "lsmr")],
+            Advice::MoreIterations { max_iterations } => {
+                vec![set("max_iterations", &max_iterations.to_string())]
+            }
+            Advice::IndefiniteMethod => vec![set("method", "minres"), set("preconditioner", "none")],
+            Advice::LetChoose => vec![unset("method"), unset("preconditioner")],
+            Advice::CompleteFactor => vec![set("method", "gmres"), set("preconditioner", "lu")],
+            Advice::MoreFill => {
+                vec![set("reorder", "amd"), set("matching", "on"), set("preconditioner", "ilutp(50,1e-8)")]
+            }
+        }
+    }
+
+    /// Why, or what to check.
+    pub fn reason(&self) -> String {
+        match self {
+            Advice::LooserTolerance { backward_error, nearly_singular, .. } => {
+                let why = match nearly_singular {
+                    true => "A is nearly singular, and nothing that was tried has a smaller residual",
+                    false => "no x in f64 has a much smaller residual",
+                };
+                format!("{why} (backward error {:.1e})", backward_error.unwrap_or(f64::NAN))
+            }
+            Advice::CheckMatrix { rank, rows } => format!(
+                "check the matrix: with these entries other than zero every matrix is singular, of rank {rank} of {rows} at most"
+            ),
+            Advice::CheckRhs => "check b: it has a part outside of the range of A".into(),
+            Advice::NameNullSpace => "if the least squares are wanted, name the null space".into(),
+            Advice::LeastSquares => "it minimises the residual of any system".into(),
+            Advice::MoreIterations { .. } => "the residual was still falling".into(),
+            Advice::IndefiniteMethod => "it needs no positive definite matrix".into(),
+            Advice::LetChoose => "auto goes on with others where one fails".into(),
+            Advice::CompleteFactor => "a complete factor needs few iterations".into(),
+            Advice::MoreFill => "a factor with more fill".into(),
+        }
+    }
+
+    /// In words, with what a front end writes for each change.
+    pub fn worded(&self, change: impl Fn(&Change) -> String) -> String {
+        let changes: Vec<String> = self.changes().iter().map(change).collect();
+        let reason = self.reason();
+        match self {
+            Advice::CheckMatrix { .. } | Advice::CheckRhs => reason,
+            Advice::NameNullSpace => format!("{reason} ({})", changes.join(" ")),
+            Advice::LetChoose => format!("leave out {}: {reason}", changes.join(" and ")),
+            _ => format!("try {}: {reason}", changes.join(" ")),
+        }
+    }
+}
+
+/// With the names that options have in Rust.
+impl Display for Advice {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.worded(|Change { option, value }| match value {
+            Some(value) => format!("{option}({value})"),
+            None => (*option).into(),
+        }))
+    }
+}
+
 impl Report {
-    /// What to try next, the best first; nothing for a converged solve. Options are those of the command; builders have the same names.
+    /// What to try next, the best first; nothing for a converged solve.
     ///
     /// ```
-    /// use krylith::{Method, Solver, gallery::Problem};
+    /// use krylith::{Method, Solver, advice::Advice, gallery::Problem};
     /// let a = "jump3d:12".parse::<Problem>()?.generate()?;
     /// let b = vec![1.0; a.nrows()];
     /// let report = Solver::new().method(Method::Cg).max_iterations(3).solve(&a, &b)?.report;
-    /// assert!(report.advice()[0].starts_with("try --max-iterations 30"));
-    /// assert!(report.require_converged().unwrap_err().to_string().contains("--max-iterations 30"));
+    /// assert_eq!(report.advice()[0], Advice::MoreIterations { max_iterations: 30 });
+    /// let error = report.require_converged().unwrap_err();
+    /// assert!(error.to_string().contains("try max_iterations(30): the residual was still falling"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn advice(&self) -> Vec<String> {
+    pub fn advice(&self) -> Vec<Advice> {
         let mut advice = match self.outcome {
             Outcome::Converged | Outcome::Interrupted => Vec::new(),
             _ if self.is_answer() => Vec::new(),
-            Outcome::AttainableAccuracy => vec![self.looser_tolerance()],
+            Outcome::AttainableAccuracy => vec![Advice::LooserTolerance {
+                rtol: 2.0 * self.relative_residual,
+                backward_error: self.backward_error,
+                nearly_singular: self.certificate.null_vector.is_some(),
+            }],
             Outcome::LeastSquares => self.of_least_squares(),
             Outcome::Singular => self.of_singular(),
             Outcome::MaxIterations => self.of_too_few_iterations(),
@@ -33,71 +164,42 @@ impl Report {
         advice
     }
 
-    fn looser_tolerance(&self) -> String {
-        format!(
-            "try --rtol {:.0e}: {} (backward error {:.1e})",
-            2.0 * self.relative_residual,
-            match self.certificate.null_vector {
-                Some(_) => "A is nearly singular, and nothing that was tried has a smaller residual",
-                None => "no x in f64 has a much smaller residual",
-            },
-            self.backward_error.unwrap_or(f64::NAN)
-        )
-    }
-
-    fn of_singular(&self) -> Vec<String> {
+    fn of_singular(&self) -> Vec<Advice> {
         let mut advice = self.of_least_squares();
         if self.solver != Method::Lsmr.to_string() {
-            advice.insert(1, "try --solver lsmr: it minimises the residual of any system".into());
+            advice.insert(1, Advice::LeastSquares);
         }
         advice
     }
 
-    fn of_least_squares(&self) -> Vec<String> {
+    fn of_least_squares(&self) -> Vec<Advice> {
         let facts = self.plan.facts.as_ref();
         let by_pattern = facts.filter(|facts| facts.structural_rank < facts.rows);
-        let check = match by_pattern {
-            Some(facts) => format!(
-                "check the matrix: with these entries other than zero every matrix is singular, of rank {} of {} at most",
-                facts.structural_rank, facts.rows
-            ),
-            None => "check b: it has a part outside of the range of A".into(),
-        };
-        let named = "if the least squares are wanted, name the null space (--null-space constant or FILE)";
-        vec![check, named.into()]
+        let check = by_pattern.map_or(Advice::CheckRhs, |facts| Advice::CheckMatrix {
+            rank: facts.structural_rank,
+            rows: facts.rows,
+        });
+        vec![check, Advice::NameNullSpace]
     }
 
-    fn of_too_few_iterations(&self) -> Vec<String> {
-        let mut advice = Vec::new();
-        if self.is_falling() {
-            advice.push(format!(
-                "try --max-iterations {}: the residual was still falling",
-                10 * self.iterations
-            ));
-        }
-        advice.extend(self.of_failed_method());
-        advice
+    fn of_too_few_iterations(&self) -> Vec<Advice> {
+        let more = Advice::MoreIterations { max_iterations: 10 * self.iterations };
+        let first = self.is_falling().then_some(more);
+        first.into_iter().chain(self.of_failed_method()).collect()
     }
 
-    fn of_failed_method(&self) -> Vec<String> {
-        let mut advice = Vec::new();
+    fn of_failed_method(&self) -> Vec<Advice> {
         let indefinite =
             matches!(self.outcome, Outcome::IndefiniteOperator | Outcome::IndefinitePreconditioner);
-        if indefinite && self.solver == Method::Cg.to_string() {
-            advice.push("try --solver minres --precond none: it needs no positive definite matrix".into());
-        }
-        if self.was_asked_for() {
-            advice.push("leave out --solver and --precond: auto goes on with others where one fails".into());
-        }
-        if !self.rungs.iter().any(|rung| rung.preconditioner.is_complete()) {
-            advice.push("try --solver gmres --precond lu: a complete factor needs few iterations".into());
-        }
-        if advice.is_empty() {
-            advice.push(
-                "try --reorder amd --matching on --precond ilutp(50,1e-8): a factor with more fill".into(),
-            );
-        }
-        advice
+        let complete = self.rungs.iter().any(|rung| rung.preconditioner.is_complete());
+        let fitting = [
+            (indefinite && self.solver == Method::Cg.to_string(), Advice::IndefiniteMethod),
+            (self.was_asked_for(), Advice::LetChoose),
+            (!complete, Advice::CompleteFactor),
+        ];
+        let advice: Vec<_> =
+            fitting.into_iter().filter(|(fits, _)| *fits).map(|(_, advice)| advice).collect();
+        if advice.is_empty() { vec![Advice::MoreFill] } else { advice }
     }
 
     fn was_asked_for(&self) -> bool {

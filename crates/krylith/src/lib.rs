@@ -25,7 +25,7 @@
 //! * [`store`], [`placement`], [`setup`], [`engine`]: how the matrices of a system are kept and in which order, and what iterates;
 //! * [`solver`], [`report`]: the short way, with certified answers.
 
-mod advice;
+pub mod advice;
 pub mod block;
 mod choice;
 mod disjoint;

@@ -1,5 +1,6 @@
 //! What a solve did, what it reached and why it did it that way.
 
+use crate::advice::Advice;
 use crate::choice::{Method, Precision};
 use crate::error::SetupError;
 use crate::plan::{ReasonCode, Remedy, SolvePlan};
@@ -344,7 +345,7 @@ pub struct NotConverged {
     /// The recomputed relative residual.
     pub relative_residual: f64,
     /// What to try next ([`Report::advice`]).
-    pub advice: Vec<String>,
+    pub advice: Vec<Advice>,
 }
 
 impl Report {

@@ -84,13 +84,18 @@ pub enum FormatError {
         wanted: &'static str,
     },
     /// Compressed data that grow beyond what was allowed.
-    #[error(
-        "expands to more than {limit} bytes; if that is intended, raise the limit \
-         (`ReadOptions::max_expansion`, `--max-expansion` on the command line)"
-    )]
+    #[error("expands to more than {limit} bytes, which is the limit")]
     Expansion {
         /// The bytes allowed.
         limit: u64,
+    },
+    /// Far more rows than entries.
+    #[error("{rows} rows for {entries} entries, more empty ones than the limit")]
+    MostlyEmpty {
+        /// Rows.
+        rows: u64,
+        /// Entries.
+        entries: u64,
     },
     /// A number that text has no word for.
     #[error(
@@ -166,8 +171,7 @@ pub enum LineFault {
     },
     /// Far more rows or columns than entries.
     #[error(
-        "{rows} rows or columns are announced for at most {entries} entries; if that is intended, raise the limit \
-         (`ReadOptions::max_empty_rows`, `--max-empty-rows` on the command line)"
+        "{rows} rows or columns are announced for at most {entries} entries, more empty ones than the limit"
     )]
     MostlyEmpty {
         /// Rows or columns.
@@ -226,6 +230,16 @@ pub enum LineFault {
 }
 
 impl FormatError {
+    /// The limit of [`ReadOptions`](super::ReadOptions) that was exceeded, by its name: if the content is as intended, it may be raised.
+    pub fn exceeded_limit(&self) -> Option<&'static str> {
+        match self {
+            FormatError::Expansion { .. } => Some("max_expansion"),
+            FormatError::MostlyEmpty { .. }
+            | FormatError::Line { fault: LineFault::MostlyEmpty { .. }, .. } => Some("max_empty_rows"),
+            _ => None,
+        }
+    }
+
     /// The error together with the file it concerns.
     pub(crate) fn at(self, path: &std::path::Path) -> FileError {
         FileError { path: path.to_owned(), source: self }

@@ -30,11 +30,7 @@ pub(crate) fn parse_matrix(bytes: &[u8], options: &ReadOptions) -> Result<Csr<f6
     // Every row costs memory even when it is empty; only compressed rows bring a number for each.
     let allowed = (2 * values.len() as u64).saturating_add(options.max_empty_rows);
     if format != "csr" && nrows as u64 > allowed {
-        return bad(format!(
-            "{nrows} rows for {} entries; if that is intended, raise the limit \
-             (`ReadOptions::max_empty_rows`, `--max-empty-rows` on the command line)",
-            values.len()
-        ));
+        return Err(FormatError::MostlyEmpty { rows: nrows as u64, entries: values.len() as u64 });
     }
     match format.as_str() {
         "csr" => {
