@@ -14,6 +14,7 @@ pub use closure::FnOperator;
 use crate::error::{BackendError, SetupError};
 use crate::matrix::Csr;
 use crate::scalar::Scalar;
+use crate::schedule::Schedule;
 use crate::space::{Activity, Space};
 use std::any::Any;
 
@@ -176,6 +177,39 @@ pub trait Recipe<S: Space, A: ?Sized> {
     /// Everything that depends on the pattern alone. A method whose pattern depends on values takes them from this first
     /// matrix and keeps the pattern for `factor` and `refactor`.
     fn analyze(&self, space: &S, a: &A) -> Result<Self::Symbolic, SetupError>;
+
+    /// The same with what is known besides the matrix. What the solver makes is analyzed by this.
+    fn analyze_given(&self, space: &S, a: &A, _given: &Given<'_>) -> Result<Self::Symbolic, SetupError> {
+        self.analyze(space, a)
+    }
+
+    /// Whether M is symmetric positive definite whenever A is, so that conjugate gradients and MINRES may use it.
+    fn is_symmetric(&self) -> bool {
+        false
+    }
+
+    /// Whether a bad pivot is avoided by enlarging the diagonal ([`Symbolic::factor_shifted`]).
+    fn can_shift(&self) -> bool {
+        false
+    }
+}
+
+/// What is known besides the matrix when a preconditioner is analyzed.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Given<'a> {
+    /// Vectors that A takes to small ones, as the caller has named them ([`Solver::near_null_vectors`](crate::Solver::near_null_vectors)), in the order of
+    /// the columns of the matrix.
+    pub near_null: &'a [Vec<f64>],
+    /// How sweeps are to be divided among threads.
+    pub schedule: Schedule,
+}
+
+impl<'a> Given<'a> {
+    /// These vectors and this schedule.
+    pub fn new(near_null: &'a [Vec<f64>], schedule: Schedule) -> Self {
+        Given { near_null, schedule }
+    }
 }
 
 /// An analyzed pattern: factors any matrix that has it.
@@ -185,6 +219,15 @@ pub trait Symbolic<S: Space, A: ?Sized> {
 
     /// The factor of a matrix of the analyzed pattern.
     fn factor(&self, space: &S, a: &A) -> Result<Self::Factor, SetupError>;
+
+    /// The factor of A with its diagonal enlarged by this multiple of the sizes of its rows. Unless it is overridden, a factor without a shift comes first.
+    fn factor_shifted(&self, space: &S, a: &A, shift: f64) -> Result<Self::Factor, SetupError> {
+        let mut factor = self.factor(space, a)?;
+        if shift != 0.0 && factor.set_shift(shift) {
+            factor.refactor(space, a)?;
+        }
+        Ok(factor)
+    }
 }
 
 /// An approximate inverse: applying it is y = M⁻¹ x.

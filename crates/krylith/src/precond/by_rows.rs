@@ -4,16 +4,16 @@ use super::direct::{DirectKind, SmallPivots};
 use super::registry::{AnyRecipe, Construction};
 use super::{Form, Incomplete, IncompleteFactor, IncompleteSymbolic, Kind, require_symmetric};
 use crate::choice::{Method, Precision};
-use crate::error::{BackendError, SolveError};
+use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::Csr;
-use crate::operator::{DynPreconditioner, Preconditioner};
+use crate::operator::{DynPreconditioner, Given, Preconditioner};
 use crate::placement::{KeptMatrix, SharedPlacement};
 use crate::plan::{Outlook, StorageKind};
 use crate::precond::PrecondSpec;
 use crate::scalar::Real;
 use crate::setup::{LARGEST_F32, Memory, OneFactor, SetupContext, SetupRecorder};
 use crate::space::Threads;
-use crate::store::{FindStore, Found, Made, Needs, OverStore, Request, Store, no_sweeps};
+use crate::store::{FindStore, Found, Made, Needs, OverStore, Request, Role, Store, no_sweeps};
 
 type Context<'a> = SetupContext<'a, Threads<f64>>;
 
@@ -83,6 +83,16 @@ impl Store<Threads<f64>> for RowStore {
 
     fn placement(&self) -> Option<SharedPlacement<Threads<f64>>> {
         None
+    }
+
+    fn keep(
+        &self,
+        _: &Context<'_>,
+        _: Role,
+        matrix: &Csr<f64>,
+        _: &mut SetupRecorder,
+    ) -> Result<KeptMatrix<Threads<f64>>, SetupError> {
+        Ok(KeptMatrix::new(matrix.clone()))
     }
 
     fn has_sweeps(&self) -> bool {
@@ -232,15 +242,21 @@ fn by_recipe(
     recorder: &mut SetupRecorder,
 ) -> Result<Made<Threads<f64>>, SolveError> {
     let SetupContext { space, source, .. } = *setup;
-    let mut made = None;
-    recorder.factor(space, setup.attempts(kind).once(), |_| {
-        made = Some(recipe.build(space, source)?);
+    let given = Given::new(&setup.near_null, setup.options.schedule);
+    let attempts = setup.attempts(kind);
+    let attempts = if kind.info().can_shift { attempts } else { attempts.once() };
+    let (mut symbolic, mut made) = (None, None);
+    let shift = recorder.factor(space, attempts, |shift| {
+        let known = symbolic.take().map_or_else(|| recipe.analyze(space, source, &given), Ok)?;
+        let factored = known.factor(space, source, shift);
+        symbolic = Some(known);
+        made = Some(factored?);
         Ok(())
     })?;
     let m = made.expect("the attempt worked");
     let predicted =
         kind.predicted_entries(source.pattern()).map_or(m.bytes(), |entries| 8 * entries as usize);
-    Ok(in_order(m, predicted))
+    Ok(Made { shift, ..in_order(m, predicted) })
 }
 
 /// By rows with this preconditioner, of so many bytes as predicted.

@@ -12,6 +12,7 @@ use crate::precond::{Incomplete, Kind, bytes_by_rows, require_symmetric};
 use crate::report::Recovery;
 use crate::schedule::Schedule;
 use crate::space::Threads;
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
@@ -70,6 +71,8 @@ pub struct SetupContext<'a, S: SolverSpace> {
     pub method: Method,
     /// The recipe of the caller's, if the preconditioner is to be made by one.
     pub(crate) own: Option<&'a OwnRecipe>,
+    /// Vectors that A takes to small ones, in the order of its columns.
+    pub(crate) near_null: Cow<'a, [Vec<f64>]>,
     /// The power of two that brings the source into range.
     pub(crate) scale: f64,
     /// Bytes that are taken already, besides A and vectors.
@@ -101,6 +104,7 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
             source,
             method,
             own: None,
+            near_null: Cow::Borrowed(&[]),
             scale,
             reserved: 0,
             narrow: false,
@@ -117,6 +121,7 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
         let setup = SetupContext::new(options, host, rows, self.a, self.source, (self.method, self.scale));
         SetupContext {
             own: self.own,
+            near_null: self.near_null.clone(),
             reserved: self.reserved,
             narrow: self.narrow && precision != Precision::F64,
             rows: self.rows,
@@ -124,6 +129,17 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
             filled: self.filled.clone(),
             ..setup
         }
+    }
+
+    /// The same for another matrix, as for a level of a hierarchy: `layout` is that of its vectors.
+    pub fn of_level<'m>(&self, matrix: &'m Csr<f64>, layout: S::Layout) -> SetupContext<'m, S>
+    where
+        'a: 'm,
+    {
+        let SetupContext { options, space, method, reserved, .. } = *self;
+        let mut level = SetupContext::new(options, space, layout, Some(matrix), matrix, (method, 1.0));
+        level.reserved = reserved;
+        level
     }
 
     /// How a factor of this kind is attempted.

@@ -15,6 +15,7 @@ use crate::setup::{Built, Findings, SetupContext, SetupOptions, SetupRecorder, S
 use crate::sparsify::{Paired, Sparsify};
 use crate::store::{FindStore, in_stores, no_preconditioner};
 use crate::transform::{Ordering, order};
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -153,6 +154,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         let (options, own) = (solver.setup_options(plan, self.precision), a.matrix());
         let mut setup = SetupContext::new(options, space, a.domain(), own, source, (method, scale));
         setup.own = solver.own.as_ref();
+        setup.near_null = Cow::Borrowed(&solver.near_null);
         setup.findings = findings;
         setup.reserved = (self.reserved + kept) as u64;
         agree(space, setup.require_room(kind))?;

@@ -27,6 +27,7 @@ pub struct Solver {
     pub(super) method: Method,
     pub(super) preconditioner: PrecondSpec,
     pub(super) own: Option<OwnRecipe>,
+    pub(super) near_null: Arc<[Vec<f64>]>,
     /// The fallbacks of a plan that was given.
     pub(super) planned: Option<Vec<Fallback>>,
     pub(super) null_space: NullSpace,
@@ -59,6 +60,7 @@ impl Default for Solver {
             method: Method::Auto,
             preconditioner: PrecondSpec::auto(),
             own: None,
+            near_null: Arc::from([]),
             planned: None,
             null_space: NullSpace::Auto,
             is_of_transposed: false,
@@ -103,16 +105,24 @@ impl Solver {
     }
 
     /// A preconditioner of the caller's own, made from the matrix by rows; the name is for the report. It is analyzed, factored,
-    /// refactored, reordered and certified as every other.
+    /// refactored, reordered and certified as every other, and shifted after a bad pivot if it [can be](Recipe::can_shift).
     pub fn own_preconditioner<R>(mut self, name: impl Into<Arc<str>>, recipe: R) -> Self
     where
-        R: Recipe<DefaultSpace, Csr<f64>> + Send + Sync + 'static,
+        R: Recipe<DefaultSpace, Csr<f64>, Symbolic: 'static> + Send + Sync + 'static,
         <R::Symbolic as Symbolic<DefaultSpace, Csr<f64>>>::Factor:
             Preconditioner<DefaultSpace, Csr<f64>, Scratch: Any + Send> + Send + Sync + 'static,
     {
-        let name = name.into();
-        self.preconditioner = PrecondSpec::own(Arc::clone(&name));
-        self.own = Some(OwnRecipe { name, recipe: Arc::new(recipe) });
+        let own = OwnRecipe { name: name.into(), recipe: Arc::new(recipe) };
+        self.preconditioner = PrecondSpec::own(&own);
+        self.own = Some(own);
+        self
+    }
+
+    /// Vectors that A takes to small ones, such as the rigid motions of an elastic body, for preconditioners that can make use of them
+    /// ([`Recipe::analyze_given`]): each has as many numbers as A has columns. Nothing is concluded from them about the answer, as it is from a
+    /// [`null_space`](Self::null_space).
+    pub fn near_null_vectors(mut self, vectors: impl Into<Arc<[Vec<f64>]>>) -> Self {
+        self.near_null = vectors.into();
         self
     }
 

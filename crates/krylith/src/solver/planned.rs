@@ -74,6 +74,15 @@ impl Solver {
         matrix.pattern().require_square().map_err(SetupError::from)?;
         let unknowns = space.len(&a.domain());
         require_same("A and the matrix of the preconditioner", &unknowns, &matrix.ncols())?;
+        for (k, vector) in self.near_null.iter().enumerate() {
+            if vector.len() != unknowns || !vector.iter().all(|v| v.is_finite()) {
+                return Err(SolveError::Option {
+                    name: "near-null vectors",
+                    value: format!("number {k} of {} numbers", vector.len()),
+                    needed: format!("{unknowns} finite numbers are needed, one for each column of A"),
+                });
+            }
+        }
         let started = Instant::now();
         let (mut findings, mut scale) = (Findings::default(), 1.0);
         let facts = self.is_open().then(|| Facts::with_sizes(space, matrix)).transpose()?;

@@ -8,6 +8,7 @@ use crate::matrix::{Csr, exact_scale};
 use crate::operator::LinearOperator;
 use crate::setup::{Attempts, SetupContext, SetupRecorder, agree};
 use crate::sparsify::{Paired, Sparsified, Sparsify};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
@@ -72,6 +73,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
                 (*method, scale),
             );
             setup.own = options.own.as_ref();
+            setup.near_null = Cow::Borrowed(&options.near_null);
             setup.reserved = reserved as u64;
             let built = set_up_permuted(options, &setup, stores, &self.summary.kind, recorder);
             let built = built.map_err(|error| match error {

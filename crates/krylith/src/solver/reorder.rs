@@ -225,6 +225,8 @@ impl Permutations {
             SetupContext::new(options, space, setup.layout.clone(), Some(a), source, (method, 1.0));
         inner.reserved = setup.reserved + bytes(setup) as u64;
         inner.own = setup.own;
+        let permuted = |z: &Vec<f64>| self.columns.old().iter().map(|&j| z[j as usize]).collect();
+        inner.near_null = setup.near_null.iter().map(permuted).collect();
         inner.rows = Some(self.rows.old());
         inner
     }

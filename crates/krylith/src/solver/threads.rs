@@ -253,7 +253,8 @@ impl Prepared<Csr<f64>> {
             None => {
                 let prepare = || {
                     let transposed = a.view().transpose();
-                    let options = Solver { is_of_transposed: true, ..self.options.clone() };
+                    let near_null = Arc::from([]);
+                    let options = Solver { is_of_transposed: true, near_null, ..self.options.clone() };
                     let prepared = options.prepare(&transposed)?;
                     Ok::<_, SolveError>((transposed, prepared))
                 };

@@ -10,6 +10,7 @@ mod over;
 mod set_up;
 mod unplaced;
 
+pub use set_up::{Level, level};
 pub(crate) use set_up::{in_stores, kind_of_store, look, no_preconditioner};
 
 use crate::block::BlockKind;
@@ -144,7 +145,7 @@ pub trait Store<S: SolverSpace> {
     /// The order of its vectors; none where that is the order of A, and A the caller's own.
     fn placement(&self) -> Option<SharedPlacement<S>>;
 
-    /// Keeps a matrix; asked only where there is a placement.
+    /// Keeps a matrix. Without a placement the matrix of a system is the caller's own, and only those of a [`Level`] are kept.
     fn keep(
         &self,
         _setup: &SetupContext<'_, S>,

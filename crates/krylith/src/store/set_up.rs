@@ -5,12 +5,13 @@ use crate::choice::Method;
 use crate::engine::{DynEngine, Matrices, PlacedEngine, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::operator::DynPreconditioner;
-use crate::placement::{KeptMatrix, Storage};
+use crate::placement::{AsGiven, KeptMatrix, SharedPlacement, Storage};
 use crate::plan::{Considered, SolvePlan, StorageKind};
 use crate::precond::fsai::{Fsai, Inverse};
 use crate::precond::registry::Construction;
 use crate::precond::{PrecondSpec, make_by_rows};
 use crate::setup::{Built, OneFactor, SetupContext, SetupRecorder, SetupSummary, Storing, vector_bytes};
+use std::sync::Arc;
 
 /// What a preconditioner is made of, but for an approximate inverse, whose matrices come first.
 fn needs_of<S: SolverSpace>(
@@ -41,28 +42,96 @@ fn unsupported() -> SolveError {
 
 /// Sets up in the first store that takes the system, with rows and columns as they are. Triangles by threshold may have been made before.
 pub(crate) fn in_stores<S: SolverSpace>(
-    mut setup: SetupContext<'_, S>,
+    setup: SetupContext<'_, S>,
     stores: &[&dyn FindStore<S>],
     (kind, triangles): (&PrecondSpec, Option<OneFactor>),
     recorder: &mut SetupRecorder,
 ) -> Result<(Built<S>, SetupSummary), SolveError> {
-    if !kind.is_none() {
-        setup.choose_precision(kind, recorder);
-    }
-    let setup = &setup;
-    if let Construction::Inverse(recipe) = kind.construct() {
-        return by_products(setup, stores, (kind, recipe), recorder);
-    }
-    let request = Request { kind, needs: needs_of(setup, kind)? };
-    match first(setup, stores, &request, recorder)? {
-        Some(taken) => over(&taken, setup, (&request, triangles), recorder),
-        None if kind.is_none() => {
+    match made(setup, stores, (kind, triangles), recorder)? {
+        InStore::Parts(setup, parts) => finish(&setup, kind, parts),
+        InStore::Engine(engine, summary) => Ok((Built::Placed(engine), summary)),
+        InStore::Nowhere(setup) if kind.is_none() => {
             let (m, summary) = no_preconditioner(setup.space, setup.layout.clone(), setup.method);
             Ok((Built::InOrder(m), summary))
         }
         // What no store has taken must not run without a preconditioner.
-        None => Err(unsupported()),
+        InStore::Nowhere(_) => Err(unsupported()),
     }
+}
+
+/// A matrix and a preconditioner made from it, both in one store: a level of a hierarchy.
+pub struct Level<S: SolverSpace> {
+    /// The order of vectors.
+    pub placement: SharedPlacement<S>,
+    /// The matrix.
+    pub matrix: KeptMatrix<S>,
+    /// The preconditioner.
+    pub made: Made<S>,
+    /// What the store is, in words.
+    pub words: String,
+}
+
+/// Keeps the source of a set-up, and makes this preconditioner from it, in the first store that takes both.
+pub fn level<S: SolverSpace<Layout: Send + Sync> + 'static>(
+    setup: SetupContext<'_, S>,
+    stores: &[&dyn FindStore<S>],
+    kind: &PrecondSpec,
+    recorder: &mut SetupRecorder,
+) -> Result<Level<S>, SolveError> {
+    let (setup, parts) = match made(setup, stores, (kind, None), recorder)? {
+        InStore::Parts(setup, parts) => (setup, parts),
+        InStore::Engine(..) | InStore::Nowhere(_) => return Err(unsupported()),
+    };
+    let Parts { store, matrices, made, described, .. } = parts;
+    let matrix = match matrices {
+        Some(Matrices { a, .. }) => a,
+        None => store.keep(&setup, Role::Source, setup.source, recorder)?,
+    };
+    let placement = store.placement().unwrap_or_else(|| Arc::new(AsGiven(setup.layout.clone())));
+    Ok(Level { placement, matrix, made, words: described.0 })
+}
+
+/// What was made in a store.
+struct Parts<S: SolverSpace> {
+    store: Box<dyn Store<S>>,
+    /// None where A is the caller's own.
+    matrices: Option<Matrices<KeptMatrix<S>>>,
+    made: Made<S>,
+    /// The store in words, and for predicting what an iteration takes.
+    described: (String, Storing),
+    /// Its bytes are known once it is there.
+    is_unforeseen: bool,
+}
+
+/// What came of asking the stores.
+enum InStore<'a, S: SolverSpace> {
+    Parts(SetupContext<'a, S>, Parts<S>),
+    /// Of a store whose iteration has another space.
+    Engine(DynEngine<S>, SetupSummary),
+    Nowhere(SetupContext<'a, S>),
+}
+
+fn made<'a, S: SolverSpace>(
+    mut setup: SetupContext<'a, S>,
+    stores: &[&dyn FindStore<S>],
+    (kind, triangles): (&PrecondSpec, Option<OneFactor>),
+    recorder: &mut SetupRecorder,
+) -> Result<InStore<'a, S>, SolveError> {
+    if !kind.is_none() {
+        setup.choose_precision(kind, recorder);
+    }
+    if let Construction::Inverse(recipe) = kind.construct() {
+        let parts = by_products(&setup, stores, (kind, recipe), recorder)?;
+        return Ok(InStore::Parts(setup, parts));
+    }
+    let request = Request { kind, needs: needs_of(&setup, kind)? };
+    let Some(taken) = first(&setup, stores, &request, recorder)? else { return Ok(InStore::Nowhere(setup)) };
+    if let Some((engine, summary)) = taken.store.engine(&setup, &request, recorder)? {
+        recorder.considered.push(taken.considered(kind, None));
+        return Ok(InStore::Engine(engine, summary));
+    }
+    let parts = over(taken, &setup, (&request, triangles), recorder)?;
+    Ok(InStore::Parts(setup, parts))
 }
 
 /// A store that takes a system.
@@ -134,16 +203,12 @@ fn kept<S: SolverSpace>(
 
 /// A preconditioner that is not an approximate inverse, over a store.
 fn over<S: SolverSpace>(
-    taken: &Taken<S>,
+    taken: Taken<S>,
     setup: &SetupContext<'_, S>,
     (request, triangles): (&Request<'_>, Option<OneFactor>),
     recorder: &mut SetupRecorder,
-) -> Result<(Built<S>, SetupSummary), SolveError> {
+) -> Result<Parts<S>, SolveError> {
     let store = &*taken.store;
-    if let Some((engine, summary)) = store.engine(setup, request, recorder)? {
-        recorder.considered.push(taken.considered(request.kind, None));
-        return Ok((Built::Placed(engine), summary));
-    }
     let (matrices, made) = if store.has_sweeps() {
         let matrices = kept(store, setup, recorder)?;
         let source = matrices.as_ref().map(Matrices::source);
@@ -168,27 +233,25 @@ fn over<S: SolverSpace>(
     let shares_off_diagonals = made.shares_off_diagonals;
     let kept = Kept { matrices: matrices.as_ref(), products: &[], shares_off_diagonals };
     let described = store.describe(&kept, setup.is_from_a());
-    finish(store, (setup, request), matrices, made, described)
+    Ok(Parts { store: taken.store, matrices, made, described, is_unforeseen: false })
 }
 
 /// The engine, and what the report says of it.
 fn finish<S: SolverSpace>(
-    store: &dyn Store<S>,
-    (setup, request): (&SetupContext<'_, S>, &Request<'_>),
-    matrices: Option<Matrices<KeptMatrix<S>>>,
-    made: Made<S>,
-    (words, storing): (String, Storing),
+    setup: &SetupContext<'_, S>,
+    kind: &PrecondSpec,
+    parts: Parts<S>,
 ) -> Result<(Built<S>, SetupSummary), SolveError> {
+    let Parts { store, matrices, made, described: (words, storing), is_unforeseen } = parts;
     let (memory, vectors) = (store.memory(), store.vector_bytes(setup));
     let Made { m, nnz, bytes, predicted, shift, schedule, words: more, .. } = made;
     let copies = matrices.as_ref().map_or(0, |matrices| matrices.bytes(Storage::bytes));
     let held = copies + store.shared_bytes() + bytes + vectors;
-    let predicted = match request.needs {
-        // They are known once they are there.
-        Needs::Products(_) => held,
-        _ => memory.copy + predicted.unwrap_or(memory.factor) + vectors,
+    let predicted = match is_unforeseen {
+        true => held,
+        false => memory.copy + predicted.unwrap_or(memory.factor) + vectors,
     };
-    let kind = request.kind.clone();
+    let kind = kind.clone();
     let narrow = setup.narrow && kind.incomplete().is_some();
     let summary = SetupSummary {
         kind,
@@ -218,7 +281,7 @@ fn by_products<S: SolverSpace>(
     stores: &[&dyn FindStore<S>],
     (kind, recipe): (&PrecondSpec, Fsai),
     recorder: &mut SetupRecorder,
-) -> Result<(Built<S>, SetupSummary), SolveError> {
+) -> Result<Parts<S>, SolveError> {
     let inverse = Inverse::new(setup, recipe, recorder)?;
     let considered = products(inverse.expected(setup).0);
     let is_of_a = setup.a.is_some() && setup.other_matrix().is_none();
@@ -262,7 +325,7 @@ fn by_products<S: SolverSpace>(
                 let described = store.describe(&kept, true);
                 let made = inverse.over(products);
                 recorder.considered = vec![considered];
-                return finish(&*store, (setup, &request), Some(matrices), made, described);
+                return Ok(Parts { store, matrices: Some(matrices), made, described, is_unforeseen: true });
             }
         }
     }
@@ -273,7 +336,7 @@ fn by_products<S: SolverSpace>(
     let matrices = kept(&*store, setup, recorder)?;
     let kept = Kept { matrices: matrices.as_ref(), products: &[], shares_off_diagonals: false };
     let described = store.describe(&kept, setup.is_from_a());
-    finish(&*store, (setup, &request), matrices, made, described)
+    Ok(Parts { store, matrices, made, described, is_unforeseen: false })
 }
 
 /// An approximate inverse is not offered to one store after the other.

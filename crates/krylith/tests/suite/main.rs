@@ -14,6 +14,7 @@ mod changing_files;
 mod engine;
 mod fsai;
 mod gallery;
+mod hierarchy;
 mod hostile;
 mod incomplete;
 mod interface;

@@ -1,11 +1,14 @@
 //! Preconditioners through the registry: SSOR, the worked example of CONTRIBUTING, in every storage; and a recipe of the caller's.
 
 use krylith::gallery::Problem;
-use krylith::operator::{LinearOperator, Recipe, Symbolic};
+use krylith::operator::{Given, LinearOperator, Recipe, Symbolic};
+use krylith::precond::{Incomplete, IncompleteSymbolic};
+use krylith::schedule::Schedule;
 use krylith::solver::{Layout, MatchingMode, Method, Precision};
 use krylith::space::Threads;
 use krylith::transform::Ordering;
-use krylith::{Csr, PrecondSpec, Solver};
+use krylith::{Csr, PrecondSpec, SetupError, SolveError, Solver};
+use std::sync::{Arc, Mutex};
 
 fn problem(name: &str) -> Csr<f64> {
     name.parse::<Problem>().unwrap().generate().unwrap()
@@ -104,4 +107,72 @@ fn a_recipe_of_the_callers_goes_the_same_way() {
         assert_eq!((report.recovery[0].row, report.preconditioner.as_str()), (Some(40), "jacobi"));
         assert!(report.recovery[0].failed.starts_with("neumann: bad pivot"), "{:?}", report.recovery);
     }
+}
+
+/// IC(0) as a recipe of the caller's that keeps what it is given.
+struct Watched(Arc<Mutex<Vec<(f64, Schedule)>>>);
+
+impl Recipe<Threads<f64>, Csr<f64>> for Watched {
+    type Symbolic = IncompleteSymbolic;
+
+    fn analyze(&self, space: &Threads<f64>, a: &Csr<f64>) -> Result<IncompleteSymbolic, SetupError> {
+        Incomplete::ic(0).analyze(space, a)
+    }
+
+    fn analyze_given(
+        &self,
+        space: &Threads<f64>,
+        a: &Csr<f64>,
+        given: &Given<'_>,
+    ) -> Result<IncompleteSymbolic, SetupError> {
+        let product = |z: &Vec<f64>| {
+            let row =
+                |i: usize| a.row(i).0.iter().zip(a.row(i).1).map(|(&j, v)| v * z[j as usize]).sum::<f64>();
+            (0..a.nrows()).map(|i| row(i).powi(2)).sum::<f64>().sqrt()
+        };
+        let norms = given.near_null.iter().map(|z| (product(z), given.schedule));
+        self.0.lock().unwrap().extend(norms);
+        Incomplete { schedule: given.schedule, ..Incomplete::ic(0) }.analyze(space, a)
+    }
+
+    fn is_symmetric(&self) -> bool {
+        true
+    }
+
+    fn can_shift(&self) -> bool {
+        true
+    }
+}
+
+/// Constants are annihilated but for the rows at the boundary: ‖A 1‖² on a square of m x m points is 4 (m − 2) + 4 · 2² there.
+#[test]
+fn a_recipe_of_the_callers_is_given_vectors_a_schedule_and_a_shift() {
+    let m = 20.0f64;
+    let mut a = problem("poisson2d:20");
+    let b = vec![1.0; a.nrows()];
+    let expected = (4.0 * (m - 2.0) + 16.0).sqrt();
+    for ordering in [Ordering::Natural, Ordering::Rcm] {
+        let seen: Arc<Mutex<Vec<(f64, Schedule)>>> = Arc::default();
+        let solver =
+            Solver::new().own_preconditioner("watched", Watched(Arc::clone(&seen))).reorder(ordering);
+        let solver =
+            solver.near_null_vectors([vec![1.0; a.nrows()], vec![0.0; a.nrows()]]).schedule(Schedule::Levels);
+        let report = solver.solve(&a, &b).unwrap().report;
+        report.require_converged().unwrap();
+        assert_eq!(
+            (report.preconditioner.as_str(), report.solver.as_str(), report.shift),
+            ("watched", "cg", 0.0)
+        );
+        let seen = seen.lock().unwrap();
+        assert!((seen[0].0 - expected).abs() < 1e-12 && seen[1].0 == 0.0 && seen[0].1 == Schedule::Levels);
+        let wrong = solver.clone().near_null_vectors([vec![1.0; 3]]).solve(&a, &b);
+        assert!(matches!(wrong, Err(SolveError::Option { name: "near-null vectors", .. })), "{wrong:?}");
+    }
+    // A pivot that is not positive is followed by a shift.
+    let place = a.pattern().find(45, 45).unwrap();
+    a.values_mut()[place] = 0.5;
+    let solver = Solver::new().method(Method::Minres).own_preconditioner("watched", Watched(Arc::default()));
+    let report = solver.solve(&a, &b).unwrap().report;
+    report.require_converged().unwrap();
+    assert!(report.preconditioner == "watched" && report.shift > 0.0 && !report.recovery.is_empty());
 }

@@ -167,9 +167,9 @@ fn auto_is_withdrawn_where_a_pivot_is_bad() {
     assert_eq!(report.recovery.len(), 1);
     assert!(report.recovery[0].action.contains("made from A"));
     prepared.refactor(&a).unwrap();
-    // A plan does not know of the pivot; following it does.
+    // A plan knows of the pivot, since it has made the factor.
     let plan = solver.plan(&a).unwrap();
-    assert!(plan.sparsification.as_ref().unwrap().chosen().is_some());
+    assert_eq!((&plan.sparsification, &plan.considered), (&Some(found), &report.plan.considered));
     let followed = Solver::new().with_plan(&plan).solve(&a, &b).unwrap();
     assert_eq!((followed.x, followed.report.shift), (x, 0.0));
 }

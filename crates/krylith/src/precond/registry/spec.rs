@@ -1,6 +1,6 @@
 //! A preconditioner by name, with its numbers.
 
-use super::{Construction, FROM_MATRIX, Parameter, PrecondInfo, Value, recipe};
+use super::{Construction, FROM_MATRIX, OwnRecipe, Parameter, PrecondInfo, Value};
 use crate::error::SolveError;
 use crate::matrix::Pattern;
 use crate::precond::Incomplete;
@@ -53,9 +53,9 @@ impl PrecondSpec {
         Self::new(info, [])
     }
 
-    /// The caller's own recipe, by its name.
-    pub(crate) fn own(name: Arc<str>) -> Self {
-        PrecondSpec { own: Some(name), ..Self::plain(&recipe::OWN) }
+    /// The caller's own recipe.
+    pub(crate) fn own(own: &OwnRecipe) -> Self {
+        PrecondSpec { own: Some(Arc::clone(&own.name)), ..Self::plain(own.recipe.info()) }
     }
 
     /// Its name without parameters.

@@ -3,17 +3,18 @@
 
 use super::poisson;
 use super::ranks::{Layout, Part, PartMatrix, Rank, on_both};
+use crate::hierarchy::ByPairs;
 use krylith::engine::SolverSpace;
 use krylith::gallery::Problem;
 use krylith::operator::{DynPreconditioner, LinearOperator, Preconditioner, Recipe};
-use krylith::placement::{KeptMatrix, SharedPlacement};
+use krylith::placement::{KeptMatrix, SharedPlacement, Storage};
 use krylith::plan::{MANY_CORE, StorageKind};
 use krylith::precond::{Incomplete, IncompleteFactor, IncompleteSymbolic};
 use krylith::setup::{Memory, SetupContext, SetupRecorder};
 use krylith::solver::{Method, PrecondSpec, Prepared, Watch};
 use krylith::space::Threads;
 use krylith::sparsify::Sparsify;
-use krylith::store::{FindStore, Found, Made, Needs, OverStore, Request, Store};
+use krylith::store::{FindStore, Found, Made, Needs, OverStore, Request, Role, Store};
 use krylith::{BackendError, Csr, Outcome, Report, SetupError, SolveError, Solver};
 
 /// Where the matrix is cut.
@@ -116,6 +117,16 @@ impl Store<Rank> for RankStore {
         None
     }
 
+    fn keep(
+        &self,
+        setup: &SetupContext<'_, Rank>,
+        _: Role,
+        matrix: &Csr<f64>,
+        _: &mut SetupRecorder,
+    ) -> Result<KeptMatrix<Rank>, SetupError> {
+        Ok(KeptMatrix::new(Block { rows: matrix.clone(), layout: setup.layout.clone() }))
+    }
+
     fn has_sweeps(&self) -> bool {
         true
     }
@@ -139,7 +150,63 @@ impl Store<Rank> for RankStore {
     }
 }
 
+/// What each rank keeps of a matrix: what it has of it, without the other's entries.
+struct Block {
+    rows: Csr<f64>,
+    layout: Layout,
+}
+
+impl LinearOperator<Rank> for Block {
+    type Scratch = ();
+
+    fn domain(&self) -> Layout {
+        self.layout.clone()
+    }
+
+    fn range(&self) -> Layout {
+        self.layout.clone()
+    }
+
+    fn scratch(&self, _: &Rank) -> Result<(), BackendError> {
+        Ok(())
+    }
+
+    fn apply(&self, space: &Rank, x: &Part, y: &mut Part, _: &mut ()) -> Result<(), BackendError> {
+        self.rows.apply(&space.host, &x.own, &mut y.own, &mut self.rows.scratch(&space.host)?)
+    }
+}
+
+impl Storage<Rank> for Block {
+    fn require(&self, a: &Csr<f64>) -> Result<(), SetupError> {
+        Storage::require(&self.rows, a)
+    }
+
+    fn set(&mut self, space: &Rank, a: &Csr<f64>) -> Result<(), SetupError> {
+        Storage::set(&mut self.rows, &space.host, a)
+    }
+
+    fn holds(&self, space: &Rank, a: &Csr<f64>) -> bool {
+        Storage::holds(&self.rows, &space.host, a)
+    }
+
+    fn with_values_of(&self, space: &Rank, a: &Csr<f64>) -> Result<Self, SetupError> {
+        let rows = Storage::with_values_of(&self.rows, &space.host, a)?;
+        Ok(Block { rows, layout: self.layout.clone() })
+    }
+
+    fn bytes(&self) -> usize {
+        self.rows.bytes()
+    }
+}
+
 static STORES: &[&dyn FindStore<Rank>] = &[&OwnRows];
+/// Two levels, of each rank's own rows.
+static PAIRS: &[&dyn FindStore<Rank>] = &[&ByPairs { stores: STORES, half }];
+
+fn half(layout: &Layout) -> Layout {
+    let local = layout.local.div_ceil(2);
+    Layout { local, global: local }
+}
 
 fn part(rank: usize, cut: usize, whole: &[f64]) -> Part {
     let own = if rank == 0 { whole[..cut].to_vec() } else { whole[cut..].to_vec() };
@@ -152,14 +219,14 @@ fn rhs(a: &Csr<f64>) -> Vec<f64> {
 
 /// Prepares and solves on both ranks from 0; the whole x, and both reports.
 fn solve(solver: &Solver, a: &Csr<f64>, b: &[f64]) -> (Vec<f64>, [Result<Report, SolveError>; 2]) {
-    solve_cut(solver, a, b, CUT)
+    solve_in((STORES, CUT), solver, a, b)
 }
 
-fn solve_cut(
+fn solve_in(
+    (stores, cut): (&'static [&'static dyn FindStore<Rank>], usize),
     solver: &Solver,
     a: &Csr<f64>,
     b: &[f64],
-    cut: usize,
 ) -> (Vec<f64>, [Result<Report, SolveError>; 2]) {
     let parts = PartMatrix::split(a, cut);
     let ends = on_both(|rank| {
@@ -167,7 +234,7 @@ fn solve_cut(
         let b = part(number, cut, b);
         let mut x = part(number, cut, &vec![0.0; a.nrows()]);
         let prepared: Result<Prepared<PartMatrix, Rank>, _> =
-            solver.prepare_on(rank, STORES, part_of_a, &part_of_a.block());
+            solver.prepare_on(rank, stores, part_of_a, &part_of_a.block());
         let report =
             prepared.and_then(|prepared| prepared.solve_vectors(part_of_a, &b, &mut x, Watch::default()));
         (x.own, report)
@@ -225,7 +292,7 @@ fn every_rank_drops_from_its_own_block() {
     let cut = a.nrows() / 2;
     for sparsify in [Sparsify::Percent(5.0), Sparsify::paper(), Sparsify::auto()] {
         let solver = Solver::new().method(Method::Cg).preconditioner(PrecondSpec::ic(0));
-        let (x, reports) = solve_cut(&solver.machine(MANY_CORE).sparsify(sparsify), &a, &b, cut);
+        let (x, reports) = solve_in((STORES, cut), &solver.machine(MANY_CORE).sparsify(sparsify), &a, &b);
         for report in reports.iter().flatten() {
             assert!(report.plan.sparsification.as_ref().unwrap().chosen().is_some(), "{sparsify}");
         }
@@ -299,7 +366,7 @@ fn ranks_of_different_sizes_go_on_alike() {
     let b = rhs(&a);
     for method in [Method::Gmres(30), Method::Cg] {
         let solver = Solver::new().method(method).preconditioner(PrecondSpec::ilu(0));
-        let (x, reports) = solve_cut(&solver, &a, &b, UNEVEN);
+        let (x, reports) = solve_in((STORES, UNEVEN), &solver, &a, &b);
         agreed(reports).require_converged().unwrap();
         assert!(residual(&a, &x, &b) <= 1e-8);
     }
@@ -314,4 +381,26 @@ fn an_error_of_one_rank_ends_both() {
     let (_, [first, second]) = solve(&Solver::new(), &a, &rhs(&a));
     assert!(matches!(first.unwrap_err(), SolveError::Setup(SetupError::Backend(_))));
     assert!(matches!(second.unwrap_err(), SolveError::Setup(SetupError::NotFinite { row: 100, .. })));
+}
+
+/// Each rank has a hierarchy of its own rows, with the smoother by name on both levels.
+#[test]
+fn two_levels_on_two_ranks() {
+    let a = poisson();
+    let b = rhs(&a);
+    for name in ["ic0", "ssor"] {
+        let solver = Solver::new().method(Method::Cg).preconditioner(name.parse().unwrap());
+        let [(alone, of_one), (x, of_two)] =
+            [STORES, PAIRS].map(|stores| solve_in((stores, CUT), &solver, &a, &b));
+        let (of_one, of_two) = (agreed(of_one), agreed(of_two));
+        of_two.require_converged().unwrap();
+        assert!(residual(&a, &x, &b) <= 1e-8 && residual(&a, &alone, &b) <= 1e-8);
+        assert!(
+            of_two.iterations < of_one.iterations,
+            "{name}: {} and {}",
+            of_two.iterations,
+            of_one.iterations
+        );
+        assert!(of_two.layout.contains("pairs: the rows of each rank"), "{}", of_two.layout);
+    }
 }
