@@ -1,6 +1,7 @@
 //! From a plan and a matrix to an engine, and what follows a failure on the way.
 
 use super::options::Solver;
+use super::planned::Place;
 use super::reorder::{Permutations, refused, reordered};
 use crate::choice::{Method, Precision};
 use crate::engine::{AnyEngine, DynEngine, InOrder, SolverSpace};
@@ -48,8 +49,7 @@ impl Solver {
 /// A system to be set up, and where.
 pub(super) struct System<'a, S: SolverSpace, A> {
     pub(super) solver: &'a Solver,
-    pub(super) space: &'a S,
-    pub(super) stores: &'a [&'a dyn FindStore<S>],
+    pub(super) place: Place<'a, S>,
     pub(super) a: &'a A,
     pub(super) source: &'a Csr<f64>,
     /// The power of two that brings the source into range.
@@ -117,7 +117,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         kind: &PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<SetUp<S>, SolveError> {
-        let System { space, source, scale, .. } = *self;
+        let System { place: Place { space, .. }, source, scale, .. } = *self;
         if let Some(rounds) = kind.training_rounds() {
             let trained = self.trained(rounds, recorder)?;
             let (p, kept) = (trained.matrix(), trained.bytes());
@@ -150,7 +150,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         kind: &PrecondSpec,
         recorder: &mut SetupRecorder,
     ) -> Result<(AnyEngine<S>, SetupSummary), SolveError> {
-        let System { solver, space, stores, a, method, plan, .. } = *self;
+        let System { solver, place: Place { space, stores }, a, method, plan, .. } = *self;
         let (options, own) = (solver.setup_options(plan, self.precision), a.matrix());
         let mut setup = SetupContext::new(options, space, a.domain(), own, source, (method, scale));
         setup.own = solver.own.as_ref();
@@ -177,7 +177,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
             return Ok(Arc::clone(trained));
         }
         let solver = Solver { own: None, planned: None, precision: Precision::F64, ..self.solver.clone() };
-        let solver = solver.threads(self.space.host().threads()).profile(false);
+        let solver = solver.threads(self.place.space.host().threads()).profile(false);
         let solver = solver.rtol(self.solver.rtol.max(LEAST_TOLERANCE));
         let trained = recorder.factoring(|| {
             let train = |a: &Csr<f64>| {
@@ -208,7 +208,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
                 Err(BackendError::Failed { what }.into())
             }
         };
-        let agreed = agree(self.space, result);
+        let agreed = agree(self.place.space, result);
         other.map_or(Ok(()), Err)?;
         agreed?;
         Ok(found.expect("all processes have one"))

@@ -2,6 +2,7 @@
 
 use super::null_space::NullSpace;
 use super::options::Solver;
+use super::planned::Place;
 use crate::choice::{Method, Precision};
 use crate::engine::SolverSpace;
 use crate::error::SolveError;
@@ -15,20 +16,19 @@ use crate::precond::PrecondSpec;
 use crate::precond::registry::{Construction, FillRule, Threshold};
 use crate::setup::{Findings, SetupContext, SetupRecorder, available_memory, vector_bytes};
 use crate::sparsify::{LEAST_GAIN, LEAST_GAIN_OF_DEFAULT, Setting, Sparsified, Sparsify};
-use crate::store::{FindStore, kind_of_store, likely_kind};
+use crate::store::{kind_of_store, likely_kind};
 use crate::transform::Ordering;
 use std::sync::Arc;
 
 impl Solver {
-    /// The rule of the module's head, with what the stores of the space may have. The preconditioner is made from `matrix`, whose facts are given where
-    /// anything is left to be chosen; A is given where it is another matrix, and `is_operator` says that A is no matrix.
+    /// The rule of the module's head, with what the stores of the space may have.
     pub(super) fn plan_for<S: SolverSpace>(
         &self,
-        (space, stores): (&S, &[&dyn FindStore<S>]),
-        (a, matrix): (Option<&Csr<f64>>, &Csr<f64>),
-        (is_operator, facts): (bool, Option<Facts>),
+        Place { space, stores }: Place<'_, S>,
+        subject: Subject<'_>,
         mut findings: Findings,
     ) -> Result<(SolvePlan, Findings), SolveError> {
+        let Subject { matrix, other: a, is_operator, facts } = subject;
         let complete = !is_operator && stores.iter().any(|store| store.has_complete_factors());
         let available = Available { complete, store: &|outlook: &Outlook<'_>| likely_kind(stores, outlook) };
         let asymmetry = || a.unwrap_or(matrix).asymmetry();
@@ -378,7 +378,7 @@ impl Solver {
     /// The matrix that the preconditioner is made from, if it is not `matrix`; the plan keeps what was decided.
     pub(super) fn sparsified<S: SolverSpace, A: LinearOperator<S>>(
         &self,
-        (space, stores): (&S, &[&dyn FindStore<S>]),
+        Place { space, stores }: Place<'_, S>,
         plan: &mut SolvePlan,
         (a, matrix): (&A, &Csr<f64>),
         findings: &Findings,
@@ -411,6 +411,18 @@ impl Solver {
         plan.sparsification = Some(found);
         sparsified
     }
+}
+
+/// What is planned for.
+pub(super) struct Subject<'a> {
+    /// What the preconditioner is made from.
+    pub(super) matrix: &'a Csr<f64>,
+    /// A, where it is another matrix.
+    pub(super) other: Option<&'a Csr<f64>>,
+    /// A is no matrix.
+    pub(super) is_operator: bool,
+    /// Those of `matrix`, where anything is left to be chosen.
+    pub(super) facts: Option<Facts>,
 }
 
 /// What the stores of a space may have.

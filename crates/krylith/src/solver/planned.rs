@@ -5,6 +5,7 @@
 
 use super::build::{SetUp, System, pairs_after};
 use super::options::Solver;
+use super::plan::Subject;
 use super::reorder::Permutations;
 use crate::choice::Method;
 use crate::engine::SolverSpace;
@@ -69,7 +70,7 @@ impl Solver {
         a: &'a A,
         matrix: &Csr<f64>,
     ) -> Result<Planned<'a, S>, SolveError> {
-        let Place { space, stores } = place;
+        let space = place.space;
         self.validate()?;
         matrix.pattern().require_square().map_err(SetupError::from)?;
         let unknowns = space.len(&a.domain());
@@ -95,9 +96,9 @@ impl Solver {
         });
         agree(space, values)?;
         let other = other_than(space, a, matrix)?;
-        let (mut plan, findings) =
-            self.plan_for((space, stores), (other, matrix), (a.matrix().is_none(), facts), findings)?;
-        let sparsified = self.sparsified((space, stores), &mut plan, (a, matrix), &findings);
+        let subject = Subject { matrix, other, is_operator: a.matrix().is_none(), facts };
+        let (mut plan, findings) = self.plan_for(place, subject, findings)?;
+        let sparsified = self.sparsified(place, &mut plan, (a, matrix), &findings);
         let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
         let mut recorder = SetupRecorder::default();
         recorder.seconds.analyze = started.elapsed().as_secs_f64();
@@ -115,21 +116,21 @@ impl Solver {
         a: &A,
         matrix: &Csr<f64>,
     ) -> Result<SolvePlan, SolveError> {
-        let Planned { mut plan, other, sparsified, findings, .. } =
-            self.planned_on(Place { space, stores }, a, matrix)?;
+        let place = Place { space, stores };
+        let Planned { mut plan, other, sparsified, findings, .. } = self.planned_on(place, a, matrix)?;
         let source = sparsified.as_ref().map_or(matrix, Sparsified::matrix);
         let reserved = sparsified.as_ref().map_or(0, Sparsified::bytes);
         if plan.facts.is_none() {
             plan.facts = Some(Facts::of(space, other.unwrap_or(matrix))?);
             plan.preconditioner_facts = other.map(|_| Facts::of(space, matrix)).transpose()?;
         }
-        let ended = self.look_from((space, stores, a), (source, reserved), &findings, &mut plan);
+        let ended = self.look_from(place, a, (source, reserved), &findings, &mut plan);
         match pairs_after(space, &ended, source)? {
             None => ended?,
             Some(paired) => {
                 let (source, bytes) =
                     paired.as_ref().map_or((source, 0), |paired| (paired.matrix(), paired.bytes()));
-                self.look_from((space, stores, a), (source, reserved + bytes), &findings, &mut plan)?;
+                self.look_from(place, a, (source, reserved + bytes), &findings, &mut plan)?;
             }
         }
         Ok(plan)
@@ -138,7 +139,8 @@ impl Solver {
     /// Looks at the storages for a preconditioner that is made from this source; `reserved` are the bytes that it takes.
     fn look_from<S: SolverSpace, A: LinearOperator<S>>(
         &self,
-        (space, stores, a): (&S, &[&dyn FindStore<S>], &A),
+        Place { space, stores }: Place<'_, S>,
+        a: &A,
         (source, reserved): (&Csr<f64>, usize),
         findings: &Findings,
         plan: &mut SolvePlan,
@@ -182,10 +184,11 @@ impl<S: SolverSpace> Planned<'_, S> {
     fn set_up<A: LinearOperator<S>>(
         &mut self,
         solver: &Solver,
-        Place { space, stores }: Place<'_, S>,
+        place: Place<'_, S>,
         a: &A,
         matrix: &Csr<f64>,
     ) -> Result<SetUp<S>, SolveError> {
+        let space = place.space;
         let source = self.sparsified.as_ref().map_or(matrix, Sparsified::matrix);
         let mut scale = self.scale;
         // Some processes may have dropped nothing.
@@ -194,8 +197,7 @@ impl<S: SolverSpace> Planned<'_, S> {
         }
         let system = System {
             solver,
-            space,
-            stores,
+            place,
             a,
             source,
             scale,

@@ -3,6 +3,7 @@
 use super::build::{SetUp, System, without};
 use super::certify::Certifier;
 use super::patience::Patience;
+use super::planned::Place;
 use super::prepared::{Prepared, Seen};
 use super::winner::{Winner, fingerprint};
 use crate::choice::{Method, Precision};
@@ -199,8 +200,7 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
             let scale = exact_scale(space.host(), source)?;
             let system = System {
                 solver: &solver,
-                space,
-                stores,
+                place: Place { space, stores },
                 a,
                 source,
                 scale,

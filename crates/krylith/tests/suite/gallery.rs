@@ -3,8 +3,10 @@
 use krylith::block::{BlockSize, natural_block};
 use krylith::gallery::{Problem, problems, random_vector};
 use krylith::matrix::Triangle;
+use krylith::plan::{MANY_CORE, REFERENCE};
 use krylith::schedule::Wavefronts;
 use krylith::solver::Method;
+use krylith::sparsify::Sparsify;
 use krylith::{Csr, Solver};
 use proptest::prelude::*;
 
@@ -371,6 +373,31 @@ proptest! {
             prop_assert!(problem.rows() > 0 && problem.rows() < 1 << 32);
             prop_assert!(problem.nnz_estimate() >= problem.rows());
             prop_assert_eq!(problem.to_string().parse::<Problem>().unwrap(), problem);
+        }
+    }
+}
+
+/// What `plan` shows is what a solve follows: choices, reasons, stores that were asked, sparsification. A plan shows facts and predictions besides that a solve
+/// does not need.
+#[test]
+fn plans_are_those_of_solves() {
+    let machines = [REFERENCE, MANY_CORE];
+    for a in small().iter().map(|p| p.generate().unwrap()) {
+        let b: Vec<f64> = (0..a.nrows()).map(|i| (i % 7) as f64 - 3.0).collect();
+        for (precond, machine) in ["auto", "ic1", "fsai", "ilut(10,0.01)"].iter().zip(machines.iter().cycle())
+        {
+            for sparsify in [None, Some(Sparsify::auto())] {
+                let mut solver =
+                    Solver::new().machine(machine.clone()).preconditioner(precond.parse().unwrap());
+                if let Some(sparsify) = sparsify {
+                    solver = solver.sparsify(sparsify);
+                }
+                let mut plan = solver.plan(&a).unwrap();
+                let report = solver.max_iterations(5).solve(&a, &b).unwrap().report;
+                (plan.predicted_entries, plan.predicted_bytes) = (None, None);
+                assert!(!plan.considered.is_empty());
+                assert_eq!(plan, report.plan);
+            }
         }
     }
 }
