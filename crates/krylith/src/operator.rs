@@ -8,8 +8,11 @@
 //! allocating, when only the values have changed.
 
 mod closure;
+mod erased;
 
 pub use closure::FnOperator;
+pub use erased::{AnyOperator, AnyScratch, DynPreconditioner};
+pub(crate) use erased::{operator_in_box, own};
 
 use crate::error::{BackendError, SetupError};
 use crate::matrix::Csr;
@@ -70,7 +73,7 @@ pub enum UpdateForm {
 /// y = A x, for vectors of the space `S`.
 pub trait LinearOperator<S: Space> {
     /// What one application needs to write besides y: halo buffers, narrower vectors, nothing.
-    type Scratch;
+    type Scratch: Any + Send;
 
     /// The layout of x.
     fn domain(&self) -> S::Layout;
@@ -188,7 +191,7 @@ pub trait Recipe<S: Space, A: ?Sized> {
         false
     }
 
-    /// Whether a bad pivot is avoided by enlarging the diagonal ([`Symbolic::factor_shifted`]).
+    /// Whether a bad pivot is avoided by enlarging the diagonal: [`Symbolic::factor_shifted`] is then to make a factor where that without a shift has a bad pivot.
     fn can_shift(&self) -> bool {
         false
     }
@@ -220,7 +223,8 @@ pub trait Symbolic<S: Space, A: ?Sized> {
     /// The factor of a matrix of the analyzed pattern.
     fn factor(&self, space: &S, a: &A) -> Result<Self::Factor, SetupError>;
 
-    /// The factor of A with its diagonal enlarged by this multiple of the sizes of its rows. Unless it is overridden, a factor without a shift comes first.
+    /// The factor of A with its diagonal enlarged by this multiple of the sizes of its rows. Unless it is overridden, the factor without a shift is made first, which
+    /// has to exist.
     fn factor_shifted(&self, space: &S, a: &A, shift: f64) -> Result<Self::Factor, SetupError> {
         let mut factor = self.factor(space, a)?;
         if shift != 0.0 && factor.set_shift(shift) {
@@ -489,264 +493,5 @@ impl<S: Space> LinearOperator<S> for Identity<S> {
 impl<S: Space, A: ?Sized> Preconditioner<S, A> for Identity<S> {
     fn refactor(&mut self, _: &S, _: &A) -> Result<(), SetupError> {
         Ok(())
-    }
-}
-
-/// A preconditioner chosen at run time: its type, and that of its scratch, are erased.
-///
-/// `A` is the type of matrix it refactors from.
-pub struct DynPreconditioner<S: Space, A: ?Sized> {
-    inner: Box<dyn Erased<S, A>>,
-}
-
-impl<S: Space, A: ?Sized> DynPreconditioner<S, A> {
-    /// Erases the type of a preconditioner.
-    pub fn new<M>(inner: M) -> Self
-    where
-        M: Preconditioner<S, A, Scratch: Any + Send> + Send + Sync + 'static,
-    {
-        DynPreconditioner { inner: Box::new(inner) }
-    }
-}
-
-/// The object-safe form of [`Preconditioner`]: the scratch is an `Any`.
-trait Erased<S: Space, A: ?Sized>: Send + Sync {
-    fn domain(&self) -> S::Layout;
-    fn range(&self) -> S::Layout;
-    fn scratch(&self, space: &S) -> Result<Box<dyn Any + Send>, BackendError>;
-    fn apply(
-        &self,
-        space: &S,
-        x: &S::Vector,
-        y: &mut S::Vector,
-        scratch: &mut dyn Any,
-    ) -> Result<(), BackendError>;
-    fn apply_dot(
-        &self,
-        space: &S,
-        x: &S::Vector,
-        y: &mut S::Vector,
-        scratch: &mut dyn Any,
-    ) -> Result<S::Scalar, BackendError>;
-    fn update_form(&self) -> UpdateForm;
-    fn update_apply_dots(
-        &self,
-        space: &S,
-        update: (S::Scalar, &S::Vector),
-        r: &mut S::Vector,
-        z: &mut S::Vector,
-        scratch: &mut dyn Any,
-    ) -> Result<[S::Scalar; 2], BackendError>;
-    fn apply_transpose(
-        &self,
-        space: &S,
-        x: &S::Vector,
-        y: &mut S::Vector,
-        scratch: &mut dyn Any,
-    ) -> Result<(), BackendError>;
-    fn refactor(&mut self, space: &S, a: &A) -> Result<(), SetupError>;
-    fn refactor_by_rows(&mut self, space: &S, a: &A, rows: &Csr<f64>) -> Result<(), SetupError>;
-    fn set_shift(&mut self, shift: f64) -> bool;
-    fn release(&mut self);
-    fn entries(&self) -> usize;
-    fn bytes(&self) -> usize;
-    fn split_sweeps(&self) -> Option<&dyn SplitSweeps<S, A>>;
-    fn parts(&self) -> Option<Parts<'_, S::Scalar>>;
-}
-
-/// The scratch as the type it was made with.
-fn own<T: 'static>(scratch: &mut dyn Any) -> Result<&mut T, BackendError> {
-    let wrong = || BackendError::Failed { what: "the scratch belongs to another operator".into() };
-    scratch.downcast_mut().ok_or_else(wrong)
-}
-
-impl<S, A, M> Erased<S, A> for M
-where
-    S: Space,
-    A: ?Sized,
-    M: Preconditioner<S, A, Scratch: Any + Send> + Send + Sync,
-{
-    fn domain(&self) -> S::Layout {
-        LinearOperator::domain(self)
-    }
-
-    fn range(&self) -> S::Layout {
-        LinearOperator::range(self)
-    }
-
-    fn scratch(&self, space: &S) -> Result<Box<dyn Any + Send>, BackendError> {
-        Ok(Box::new(LinearOperator::scratch(self, space)?))
-    }
-
-    fn apply(
-        &self,
-        space: &S,
-        x: &S::Vector,
-        y: &mut S::Vector,
-        scratch: &mut dyn Any,
-    ) -> Result<(), BackendError> {
-        LinearOperator::apply(self, space, x, y, own(scratch)?)
-    }
-
-    fn apply_dot(
-        &self,
-        space: &S,
-        x: &S::Vector,
-        y: &mut S::Vector,
-        scratch: &mut dyn Any,
-    ) -> Result<S::Scalar, BackendError> {
-        LinearOperator::apply_dot(self, space, x, y, own(scratch)?)
-    }
-
-    fn apply_transpose(
-        &self,
-        space: &S,
-        x: &S::Vector,
-        y: &mut S::Vector,
-        scratch: &mut dyn Any,
-    ) -> Result<(), BackendError> {
-        LinearOperator::apply_transpose(self, space, x, y, own(scratch)?)
-    }
-
-    fn refactor(&mut self, space: &S, a: &A) -> Result<(), SetupError> {
-        Preconditioner::refactor(self, space, a)
-    }
-
-    fn refactor_by_rows(&mut self, space: &S, a: &A, rows: &Csr<f64>) -> Result<(), SetupError> {
-        Preconditioner::refactor_by_rows(self, space, a, rows)
-    }
-
-    fn set_shift(&mut self, shift: f64) -> bool {
-        Preconditioner::set_shift(self, shift)
-    }
-
-    fn release(&mut self) {
-        Preconditioner::release(self);
-    }
-
-    fn entries(&self) -> usize {
-        Preconditioner::entries(self)
-    }
-
-    fn bytes(&self) -> usize {
-        Preconditioner::bytes(self)
-    }
-
-    fn split_sweeps(&self) -> Option<&dyn SplitSweeps<S, A>> {
-        Preconditioner::split_sweeps(self)
-    }
-
-    fn parts(&self) -> Option<Parts<'_, S::Scalar>> {
-        Preconditioner::parts(self)
-    }
-
-    fn update_form(&self) -> UpdateForm {
-        LinearOperator::update_form(self)
-    }
-
-    fn update_apply_dots(
-        &self,
-        space: &S,
-        update: (S::Scalar, &S::Vector),
-        r: &mut S::Vector,
-        z: &mut S::Vector,
-        scratch: &mut dyn Any,
-    ) -> Result<[S::Scalar; 2], BackendError> {
-        LinearOperator::update_apply_dots(self, space, update, r, z, own(scratch)?)
-    }
-}
-
-impl<S: Space, A: ?Sized> LinearOperator<S> for DynPreconditioner<S, A> {
-    type Scratch = Box<dyn Any + Send>;
-
-    fn domain(&self) -> S::Layout {
-        self.inner.domain()
-    }
-
-    fn range(&self) -> S::Layout {
-        self.inner.range()
-    }
-
-    fn scratch(&self, space: &S) -> Result<Self::Scratch, BackendError> {
-        self.inner.scratch(space)
-    }
-
-    fn apply(
-        &self,
-        space: &S,
-        x: &S::Vector,
-        y: &mut S::Vector,
-        scratch: &mut Self::Scratch,
-    ) -> Result<(), BackendError> {
-        self.inner.apply(space, x, y, scratch.as_mut())
-    }
-
-    fn apply_dot(
-        &self,
-        space: &S,
-        x: &S::Vector,
-        y: &mut S::Vector,
-        scratch: &mut Self::Scratch,
-    ) -> Result<S::Scalar, BackendError> {
-        self.inner.apply_dot(space, x, y, scratch.as_mut())
-    }
-
-    fn update_form(&self) -> UpdateForm {
-        self.inner.update_form()
-    }
-
-    fn update_apply_dots(
-        &self,
-        space: &S,
-        update: (S::Scalar, &S::Vector),
-        r: &mut S::Vector,
-        z: &mut S::Vector,
-        scratch: &mut Self::Scratch,
-    ) -> Result<[S::Scalar; 2], BackendError> {
-        self.inner.update_apply_dots(space, update, r, z, scratch.as_mut())
-    }
-
-    fn apply_transpose(
-        &self,
-        space: &S,
-        x: &S::Vector,
-        y: &mut S::Vector,
-        scratch: &mut Self::Scratch,
-    ) -> Result<(), BackendError> {
-        self.inner.apply_transpose(space, x, y, scratch.as_mut())
-    }
-}
-
-impl<S: Space, A: ?Sized> Preconditioner<S, A> for DynPreconditioner<S, A> {
-    fn refactor(&mut self, space: &S, a: &A) -> Result<(), SetupError> {
-        self.inner.refactor(space, a)
-    }
-
-    fn refactor_by_rows(&mut self, space: &S, a: &A, rows: &Csr<f64>) -> Result<(), SetupError> {
-        self.inner.refactor_by_rows(space, a, rows)
-    }
-
-    fn set_shift(&mut self, shift: f64) -> bool {
-        self.inner.set_shift(shift)
-    }
-
-    fn release(&mut self) {
-        self.inner.release();
-    }
-
-    fn entries(&self) -> usize {
-        self.inner.entries()
-    }
-
-    fn bytes(&self) -> usize {
-        self.inner.bytes()
-    }
-
-    fn split_sweeps(&self) -> Option<&dyn SplitSweeps<S, A>> {
-        self.inner.split_sweeps()
-    }
-
-    fn parts(&self) -> Option<Parts<'_, S::Scalar>> {
-        self.inner.parts()
     }
 }

@@ -1,62 +1,61 @@
 //! A system in the order of the caller's rows: any operator, with a preconditioner made from a matrix.
 
-use super::{Engine, Run, SolverSpace};
+use super::{Engine, EngineWorkspace, Operand, Run, SolverSpace, own, own_ref};
 use crate::choice::Method;
 use crate::error::{BackendError, SetupError, SolveError};
-use crate::krylov::{AnyMethod, Finish, KrylovMethod, System};
+use crate::krylov::{Finish, KrylovMethod, System, for_method};
 use crate::matrix::Csr;
-use crate::operator::{DynPreconditioner, LinearOperator, Preconditioner};
-
-pub(super) type Factor<S> = DynPreconditioner<S, Csr<f64>>;
+use crate::operator::{DynPreconditioner, Preconditioner};
 
 /// M; A is the caller's, and may borrow what it likes.
 pub struct InOrder<S: SolverSpace> {
-    m: Factor<S>,
+    m: DynPreconditioner<S, Csr<f64>>,
 }
 
 impl<S: SolverSpace> InOrder<S> {
     /// With this preconditioner.
-    pub fn new(m: Factor<S>) -> Self {
+    pub fn new(m: DynPreconditioner<S, Csr<f64>>) -> Self {
         InOrder { m }
     }
 }
 
-/// The workspace of a method that is chosen at run time.
-impl<S: SolverSpace, A: LinearOperator<S>> Engine<S, A> for InOrder<S> {
-    type Workspace = AnyMethod<S, A, Factor<S>>;
+type Iterating<S> = Box<dyn KrylovMethod<S> + Send>;
 
+impl<S: SolverSpace> Engine<S> for InOrder<S> {
     fn refactor(&mut self, space: &S, source: &Csr<f64>, shift: f64) -> Result<(), SetupError> {
         self.m.set_shift(shift);
         self.m.refactor(space, source)
     }
 
-    fn workspace(&self, space: &S, a: &A, method: Method) -> Result<Self::Workspace, SolveError> {
-        Ok(AnyMethod::new(method, System { space, a, m: &self.m })?)
+    fn workspace(&self, space: &S, a: Operand<'_, S>, method: Method) -> Result<EngineWorkspace, SolveError> {
+        let system = System { space, a: a.operator(space)?, m: &self.m };
+        Ok(Box::new(for_method(method, system)?))
     }
 
     fn begin(
         &self,
-        _: &mut Self::Workspace,
+        _: &mut EngineWorkspace,
         _: &S,
-        _: &A,
+        _: Operand<'_, S>,
         _: (&S::Vector, &S::Vector),
         _: bool,
     ) -> Result<(), SolveError> {
         Ok(())
     }
 
-    fn run(&self, workspace: &mut Self::Workspace, run: Run<'_, S, A>) -> Result<Finish<f64>, BackendError> {
+    fn run(&self, workspace: &mut EngineWorkspace, run: Run<'_, S>) -> Result<Finish<f64>, BackendError> {
         let Run { start, space, a, b, x, stop, observer } = run;
-        workspace.run(start, System { space, a, m: &self.m }, b, x, stop, observer)
+        let system = System { space, a: a.operator(space)?, m: &self.m };
+        own::<Iterating<S>>(workspace)?.run(start, system, b, x, stop, observer)
     }
 
     fn restore_kept(
         &self,
-        workspace: &Self::Workspace,
+        workspace: &EngineWorkspace,
         space: &S,
         x: &mut S::Vector,
     ) -> Result<bool, BackendError> {
-        match workspace.kept() {
+        match own_ref::<Iterating<S>>(workspace)?.kept() {
             Some((kept, _)) => space.copy(kept, x).map(|()| true),
             None => Ok(false),
         }

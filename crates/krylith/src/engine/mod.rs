@@ -5,23 +5,19 @@
 //! either. Which one it is depends on the pattern alone, never on the number of threads, so results do not either.
 //!
 //! An engine is shared by any number of solves at the same time. What a solve writes is in a workspace of its own
-//! ([`Engine::Workspace`]).
+//! ([`EngineWorkspace`]).
 //!
 //! Calls through `dyn` happen once per run or per application of an operator, never inside a sweep.
 
-mod any;
-mod erased;
 mod in_order;
 mod matrices;
 mod placed;
 mod refined;
 mod reordered;
 
-pub(crate) use any::{AnyEngine, AnyWorkspace};
-pub use erased::DynEngine;
 pub use in_order::InOrder;
 pub use matrices::Matrices;
-pub use placed::{PlacedEngine, PlacedWorkspace};
+pub use placed::PlacedEngine;
 pub(crate) use refined::{Refined, rounded};
 pub(crate) use reordered::{PermutedMatrix, Reordered, Reordering};
 
@@ -30,10 +26,11 @@ use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::{Finish, Start};
 use crate::matrix::Csr;
 use crate::observe::Observer;
-use crate::operator::DynPreconditioner;
+use crate::operator::AnyOperator;
 use crate::report::DeviceReport;
 use crate::space::{Profile, Space, Threads};
 use crate::stop::StoppingCriterion;
+use std::any::Any;
 
 /// A space that [`Solver`](crate::Solver) sets up and solves systems on.
 pub trait SolverSpace:
@@ -42,10 +39,9 @@ pub trait SolverSpace:
     /// Threads of this process, for work on matrices in its memory: analysis, looking for numbers out of range.
     fn host(&self) -> &Threads<f64>;
 
-    /// An engine that multiplies by compressed rows as they are. Only a space whose vectors are in this process's memory has one;
-    /// others iterate in a placement.
-    fn engine_by_rows(&self, _m: DynPreconditioner<Self, Csr<f64>>) -> Result<DynEngine<Self>, SolveError> {
-        Err(BackendError::Unsupported { what: "an iteration on compressed rows in this space" }.into())
+    /// A matrix by rows as an operator. Only a space whose vectors are there has one; others iterate in a placement.
+    fn operator_of_rows<'a>(&self, _a: &'a Csr<f64>) -> Result<&'a dyn AnyOperator<Self>, BackendError> {
+        Err(BackendError::Unsupported { what: "an iteration on compressed rows in this space" })
     }
 
     /// Ends all work that is queued, so that spaces beside this one see its results: after a set-up, whose matrices and factors they share.
@@ -76,15 +72,50 @@ pub trait SolverSpace:
 /// The space that [`Solver`](crate::Solver) takes by itself.
 pub type DefaultSpace = Threads<f64>;
 
+/// A, as an engine is given it.
+pub enum Operand<'a, S: Space> {
+    /// A matrix by rows.
+    Rows(&'a Csr<f64>),
+    /// Any operator, which may be a matrix.
+    Operator(&'a dyn AnyOperator<S>),
+}
+
+impl<S: Space> Clone for Operand<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: Space> Copy for Operand<'_, S> {}
+
+impl<'a, S: SolverSpace> Operand<'a, S> {
+    /// The matrix; an error if it is none.
+    fn rows(self) -> Result<&'a Csr<f64>, BackendError> {
+        let missing = || BackendError::Failed { what: "A was a matrix when it was prepared".into() };
+        match self {
+            Operand::Rows(a) => Ok(a),
+            Operand::Operator(a) => a.matrix().ok_or_else(missing),
+        }
+    }
+
+    /// The operator; an error if the space has none for a matrix.
+    fn operator(self, space: &S) -> Result<&'a dyn AnyOperator<S>, BackendError> {
+        match self {
+            Operand::Rows(a) => space.operator_of_rows(a),
+            Operand::Operator(a) => Ok(a),
+        }
+    }
+}
+
 /// One run of a method on A x = b, in the order of A. An engine with vectors of its own has b and the guess since
 /// [`Engine::begin`], and goes on from its last iterate.
-pub struct Run<'r, S: Space, A: ?Sized> {
+pub struct Run<'r, S: Space> {
     /// What the run begins with.
     pub start: Start,
     /// Where the vectors live.
     pub space: &'r S,
     /// The operator.
-    pub a: &'r A,
+    pub a: Operand<'r, S>,
     /// The right-hand side.
     pub b: &'r S::Vector,
     /// The guess, then the last iterate.
@@ -95,36 +126,53 @@ pub struct Run<'r, S: Space, A: ?Sized> {
     pub observer: &'r mut dyn Observer<f64, S::Vector>,
 }
 
-/// A system that is set up, for operators of type `A`.
-pub trait Engine<S: Space, A: ?Sized> {
-    /// What one solve writes.
-    type Workspace;
+/// What one solve of an engine writes.
+pub type EngineWorkspace = Box<dyn Any + Send>;
 
+/// The workspace as the type that its engine has made.
+fn own<W: 'static>(workspace: &mut EngineWorkspace) -> Result<&mut W, BackendError> {
+    workspace.downcast_mut().ok_or_else(foreign)
+}
+
+/// The same to look at.
+fn own_ref<W: 'static>(workspace: &EngineWorkspace) -> Result<&W, BackendError> {
+    workspace.downcast_ref().ok_or_else(foreign)
+}
+
+fn foreign() -> BackendError {
+    BackendError::Failed { what: "the workspace belongs to another engine".into() }
+}
+
+/// An engine, chosen at run time.
+pub type DynEngine<S> = Box<dyn Engine<S>>;
+
+/// A system that is set up.
+pub trait Engine<S: SolverSpace>: Send + Sync {
     /// Makes the preconditioner of a matrix of the pattern it was made from, its diagonal enlarged by this multiple of the sizes of
     /// rows. Allocates nothing.
     fn refactor(&mut self, space: &S, source: &Csr<f64>, shift: f64) -> Result<(), SetupError>;
 
     /// Allocates what solves by this method write, one after the other.
-    fn workspace(&self, space: &S, a: &A, method: Method) -> Result<Self::Workspace, SolveError>;
+    fn workspace(&self, space: &S, a: Operand<'_, S>, method: Method) -> Result<EngineWorkspace, SolveError>;
 
     /// Before the first run of a solve: takes over A's values, which may have changed while those of M are kept, b and the guess.
     /// `directions`: the observer wants to see them.
     fn begin(
         &self,
-        workspace: &mut Self::Workspace,
+        workspace: &mut EngineWorkspace,
         space: &S,
-        a: &A,
+        a: Operand<'_, S>,
         vectors: (&S::Vector, &S::Vector),
         directions: bool,
     ) -> Result<(), SolveError>;
 
     /// Runs the method.
-    fn run(&self, workspace: &mut Self::Workspace, run: Run<'_, S, A>) -> Result<Finish<f64>, BackendError>;
+    fn run(&self, workspace: &mut EngineWorkspace, run: Run<'_, S>) -> Result<Finish<f64>, BackendError>;
 
     /// Puts the best iterate that the last run left for a worse one into `x`; `false` if there is none.
     fn restore_kept(
         &self,
-        workspace: &Self::Workspace,
+        workspace: &EngineWorkspace,
         space: &S,
         x: &mut S::Vector,
     ) -> Result<bool, BackendError>;
@@ -135,7 +183,7 @@ pub trait Engine<S: Space, A: ?Sized> {
     }
 
     /// Whether conjugate gradients run without products with A ([`EisenstatCg`](crate::krylov::EisenstatCg)).
-    fn is_without_product(&self, _workspace: &Self::Workspace) -> bool {
+    fn is_without_product(&self, _workspace: &EngineWorkspace) -> bool {
         false
     }
 }

@@ -1,18 +1,25 @@
 //! A system in a placement: A, the matrix that its preconditioner is made from, and M, stored in one order.
 
-use super::{Engine, Matrices, Run, SolverSpace};
+use super::{Engine, EngineWorkspace, Matrices, Operand, Run, SolverSpace, own, own_ref};
 use crate::choice::Method;
 use crate::error::{BackendError, SetupError, SolveError};
-use crate::krylov::{AnyMethod, EisenstatCg, Finish, KrylovMethod, System};
+use crate::krylov::{EisenstatCg, Finish, KrylovMethod, SplitSystem, Start, for_method};
 use crate::matrix::Csr;
 use crate::observe::{Direction, Iteration, Observer};
 use crate::operator::{DynPreconditioner, Preconditioner};
 use crate::placement::{KeptMatrix, Placement, SharedPlacement, Side, Storage};
 use crate::space::Space;
+use crate::stop::StoppingCriterion;
 use std::ops::ControlFlow;
 
 type Factor<S> = DynPreconditioner<S, KeptMatrix<S>>;
-type Iterating<S> = Box<dyn KrylovMethod<S, KeptMatrix<S>, Factor<S>> + Send>;
+
+/// What iterates.
+enum Iterating<S: SolverSpace> {
+    Method(Box<dyn KrylovMethod<S> + Send>),
+    /// Conjugate gradients without products with A.
+    WithoutProduct(EisenstatCg<S>),
+}
 
 /// A and M in a placement.
 ///
@@ -25,15 +32,36 @@ pub struct PlacedEngine<S: SolverSpace> {
 }
 
 /// What a solve in a placement writes.
-pub struct PlacedWorkspace<S: SolverSpace> {
+struct PlacedWorkspace<S: SolverSpace> {
     method: Method,
     iteration: Iterating<S>,
-    /// The iteration is that of Eisenstat's trick.
-    without_product: bool,
     /// b and x in the placement, unless it is the order of A.
     vectors: Option<[S::Vector; 2]>,
     /// A, where it has other values than the matrix that is stored: M is that of an earlier one.
     own_a: Option<KeptMatrix<S>>,
+}
+
+impl<S: SolverSpace> Iterating<S> {
+    fn run(
+        &mut self,
+        start: Start,
+        system: SplitSystem<'_, S, KeptMatrix<S>, Factor<S>>,
+        (b, x): (&S::Vector, &mut S::Vector),
+        stop: &mut dyn StoppingCriterion<f64>,
+        observer: &mut dyn Observer<f64, S::Vector>,
+    ) -> Result<Finish<f64>, BackendError> {
+        match self {
+            Iterating::Method(method) => method.run(start, system.erased(), b, x, stop, observer),
+            Iterating::WithoutProduct(cg) => cg.solve(system, b, x, stop, observer),
+        }
+    }
+
+    fn kept(&self) -> Option<(&S::Vector, f64)> {
+        match self {
+            Iterating::Method(method) => method.kept(),
+            Iterating::WithoutProduct(cg) => cg.kept(),
+        }
+    }
 }
 
 impl<S: SolverSpace> PlacedEngine<S> {
@@ -54,17 +82,15 @@ impl<S: SolverSpace> PlacedEngine<S> {
         without_product: bool,
         method: Method,
     ) -> Result<Iterating<S>, BackendError> {
-        let system = System { space, a: &self.matrices.a, m: &self.m };
+        let system = SplitSystem { space, a: &self.matrices.a, m: &self.m };
         if without_product && let Some(cg) = EisenstatCg::new(system)? {
-            return Ok(Box::new(cg));
+            return Ok(Iterating::WithoutProduct(cg));
         }
-        Ok(Box::new(AnyMethod::new(method, system)?))
+        Ok(Iterating::Method(for_method(method, system.erased())?))
     }
 }
 
-impl<S: SolverSpace> Engine<S, Csr<f64>> for PlacedEngine<S> {
-    type Workspace = PlacedWorkspace<S>;
-
+impl<S: SolverSpace> Engine<S> for PlacedEngine<S> {
     fn refactor(&mut self, space: &S, source: &Csr<f64>, shift: f64) -> Result<(), SetupError> {
         let stored = self.matrices.source_mut();
         stored.require(source)?;
@@ -74,7 +100,7 @@ impl<S: SolverSpace> Engine<S, Csr<f64>> for PlacedEngine<S> {
         self.m.refactor_by_rows(space, stored, source)
     }
 
-    fn workspace(&self, space: &S, _: &Csr<f64>, method: Method) -> Result<PlacedWorkspace<S>, SolveError> {
+    fn workspace(&self, space: &S, _: Operand<'_, S>, method: Method) -> Result<EngineWorkspace, SolveError> {
         let without_product = self.can_leave_product(None, method);
         let iteration = self.iteration(space, without_product, method)?;
         let layout = self.placement.layout();
@@ -82,19 +108,19 @@ impl<S: SolverSpace> Engine<S, Csr<f64>> for PlacedEngine<S> {
             true => None,
             false => Some([space.zeros(&layout)?, space.zeros(&layout)?]),
         };
-        Ok(PlacedWorkspace { method, iteration, without_product, vectors, own_a: None })
+        Ok(Box::new(PlacedWorkspace { method, iteration, vectors, own_a: None }))
     }
 
     fn begin(
         &self,
-        workspace: &mut PlacedWorkspace<S>,
+        workspace: &mut EngineWorkspace,
         space: &S,
-        a: &Csr<f64>,
+        a: Operand<'_, S>,
         (b, x): (&S::Vector, &S::Vector),
         directions: bool,
     ) -> Result<(), SolveError> {
-        let PlacedWorkspace { method, iteration, vectors, own_a, .. } = workspace;
-        let stored = &self.matrices.a;
+        let PlacedWorkspace { method, iteration, vectors, own_a } = own(workspace)?;
+        let (stored, a) = (&self.matrices.a, a.rows()?);
         stored.require(a)?;
         match stored.holds(space, a) {
             true => *own_a = None,
@@ -105,9 +131,8 @@ impl<S: SolverSpace> Engine<S, Csr<f64>> for PlacedEngine<S> {
         }
         // With a factor that is kept while A changes, M has other triangles than A.
         let without_product = !directions && self.can_leave_product(own_a.as_ref(), *method);
-        if without_product != workspace.without_product {
+        if without_product != matches!(iteration, Iterating::WithoutProduct(_)) {
             *iteration = self.iteration(space, without_product, *method)?;
-            workspace.without_product = without_product;
         }
         if let Some([placed_b, placed_x]) = vectors {
             self.placement.load(space, Side::Rows, b, placed_b)?;
@@ -116,26 +141,22 @@ impl<S: SolverSpace> Engine<S, Csr<f64>> for PlacedEngine<S> {
         Ok(())
     }
 
-    fn run(
-        &self,
-        workspace: &mut PlacedWorkspace<S>,
-        run: Run<'_, S, Csr<f64>>,
-    ) -> Result<Finish<f64>, BackendError> {
+    fn run(&self, workspace: &mut EngineWorkspace, run: Run<'_, S>) -> Result<Finish<f64>, BackendError> {
         let Run { start, space, b, x, stop, observer, .. } = run;
-        let PlacedWorkspace { iteration, vectors, own_a, .. } = workspace;
-        let system = System { space, a: own_a.as_ref().unwrap_or(&self.matrices.a), m: &self.m };
+        let PlacedWorkspace { iteration, vectors, own_a, .. } = own(workspace)?;
+        let system = SplitSystem { space, a: own_a.as_ref().unwrap_or(&self.matrices.a), m: &self.m };
         let Some([placed_b, placed_x]) = vectors else {
-            return iteration.run(start, system, b, x, stop, observer);
+            return iteration.run(start, system, (b, x), stop, observer);
         };
         let finish = match observer.wants_directions() {
-            false => iteration.run(start, system, placed_b, placed_x, stop, observer)?,
+            false => iteration.run(start, system, (placed_b, placed_x), stop, observer)?,
             true => {
                 let layout = space.layout(b);
                 let vectors = [space.zeros(&layout)?, space.zeros(&layout)?];
                 let placement = &*self.placement;
                 let mut watched =
                     InOrderOfA { observer, space, placement, vectors, factor: 1.0, failed: None };
-                let finish = iteration.run(start, system, placed_b, placed_x, stop, &mut watched)?;
+                let finish = iteration.run(start, system, (placed_b, placed_x), stop, &mut watched)?;
                 watched.failed.map_or(Ok(finish), Err)?
             }
         };
@@ -145,18 +166,19 @@ impl<S: SolverSpace> Engine<S, Csr<f64>> for PlacedEngine<S> {
 
     fn restore_kept(
         &self,
-        workspace: &PlacedWorkspace<S>,
+        workspace: &EngineWorkspace,
         space: &S,
         x: &mut S::Vector,
     ) -> Result<bool, BackendError> {
-        match workspace.iteration.kept() {
+        match own_ref::<PlacedWorkspace<S>>(workspace)?.iteration.kept() {
             Some((kept, _)) => self.placement.store(space, Side::Columns, kept, x).map(|()| true),
             None => Ok(false),
         }
     }
 
-    fn is_without_product(&self, workspace: &PlacedWorkspace<S>) -> bool {
-        workspace.without_product
+    fn is_without_product(&self, workspace: &EngineWorkspace) -> bool {
+        let own = own_ref::<PlacedWorkspace<S>>(workspace);
+        own.is_ok_and(|own| matches!(own.iteration, Iterating::WithoutProduct(_)))
     }
 }
 

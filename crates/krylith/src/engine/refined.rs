@@ -10,10 +10,10 @@
 //! References: Wilkinson 1963, Rounding Errors in Algebraic Processes, ch. 3; with Krylov methods, Anzt, Heuveline & Rocker 2011,
 //! doi:10.1007/978-3-642-28145-7_12; Carson & Higham 2018, doi:10.1137/17M1140819, for the conditions.
 
-use super::{Engine, Run};
+use super::{Engine, EngineWorkspace, Operand, Run, own};
 use crate::choice::Method;
 use crate::error::{BackendError, SetupError, SolveError};
-use crate::krylov::{AnyMethod, Finish, KrylovMethod, Start, Status, System};
+use crate::krylov::{Finish, KrylovMethod, Start, Status, System, for_method};
 use crate::matrix::{Csr, SeenValues};
 use crate::observe::{Iteration, Observer};
 use crate::operator::{DynPreconditioner, LinearOperator, Preconditioner};
@@ -35,9 +35,9 @@ pub(crate) struct Refined {
 }
 
 /// What a solve writes.
-pub(crate) struct RefinedWorkspace {
+struct RefinedWorkspace {
     space: Threads<f32>,
-    method: AnyMethod<Threads<f32>, Csr<f32>, Factor>,
+    method: Box<dyn KrylovMethod<Threads<f32>> + Send>,
     /// r / ‖r‖ and d.
     inner: [Vec<f32>; 2],
     r: Vec<f64>,
@@ -58,9 +58,7 @@ impl Refined {
     }
 }
 
-impl Engine<Threads<f64>, Csr<f64>> for Refined {
-    type Workspace = RefinedWorkspace;
-
+impl Engine<Threads<f64>> for Refined {
     fn refactor(&mut self, space: &Threads<f64>, source: &Csr<f64>, shift: f64) -> Result<(), SetupError> {
         require_pattern(self.a.pattern(), source.pattern())?;
         for (to, &from) in self.a.values_mut().iter_mut().zip(source.values()) {
@@ -74,27 +72,28 @@ impl Engine<Threads<f64>, Csr<f64>> for Refined {
     fn workspace(
         &self,
         space: &Threads<f64>,
-        _: &Csr<f64>,
+        _: Operand<'_, Threads<f64>>,
         method: Method,
-    ) -> Result<RefinedWorkspace, SolveError> {
+    ) -> Result<EngineWorkspace, SolveError> {
         let n = self.a.nrows();
         let inner = space.for_numbers();
-        let method = AnyMethod::new(method, System { space: &inner, a: &self.a, m: &self.m })?;
+        let method = for_method(method, System { space: &inner, a: &self.a, m: &self.m })?;
         let vectors = [vec![0.0; n], vec![0.0; n]];
         let (r, before) = (vec![0.0; n], vec![0.0; n]);
-        Ok(RefinedWorkspace { space: inner, method, inner: vectors, r, before, own_a: None })
+        Ok(Box::new(RefinedWorkspace { space: inner, method, inner: vectors, r, before, own_a: None }))
     }
 
     fn begin(
         &self,
-        workspace: &mut RefinedWorkspace,
+        workspace: &mut EngineWorkspace,
         space: &Threads<f64>,
-        a: &Csr<f64>,
+        a: Operand<'_, Threads<f64>>,
         _: (&Vec<f64>, &Vec<f64>),
         _: bool,
     ) -> Result<(), SolveError> {
+        let a = a.rows()?;
         require_pattern(self.a.pattern(), a.pattern())?;
-        let own = &mut workspace.own_a;
+        let own = &mut own::<RefinedWorkspace>(workspace)?.own_a;
         if self.seen.are_those_of(space, a) {
             *own = None;
         } else if !own.as_ref().is_some_and(|(_, seen)| seen.are_those_of(space, a)) {
@@ -105,11 +104,13 @@ impl Engine<Threads<f64>, Csr<f64>> for Refined {
 
     fn run(
         &self,
-        workspace: &mut RefinedWorkspace,
-        run: Run<'_, Threads<f64>, Csr<f64>>,
+        workspace: &mut EngineWorkspace,
+        run: Run<'_, Threads<f64>>,
     ) -> Result<Finish<f64>, BackendError> {
         let Run { space, a, b, x, stop, observer, .. } = run;
-        let RefinedWorkspace { space: inner_space, method, inner: [rhs, d], r, before, own_a } = workspace;
+        let RefinedWorkspace { space: inner_space, method, inner: [rhs, d], r, before, own_a } =
+            own(workspace)?;
+        let a = a.rows()?;
         let narrow = own_a.as_ref().map_or(&self.a, |(a, _)| a);
         let system = System { space: inner_space, a: narrow, m: &self.m };
         let rhs_norm = space.norm(b)?;
@@ -147,7 +148,7 @@ impl Engine<Threads<f64>, Csr<f64>> for Refined {
 
     fn restore_kept(
         &self,
-        _: &RefinedWorkspace,
+        _: &EngineWorkspace,
         _: &Threads<f64>,
         _: &mut Vec<f64>,
     ) -> Result<bool, BackendError> {

@@ -4,7 +4,7 @@
 //! Permutations keep 2-norms, so the iteration on the permuted system stops by the user's residual.
 
 use super::placed::InOrderOfA;
-use super::{DynEngine, Engine, Matrices, Run, SolverSpace};
+use super::{DynEngine, Engine, EngineWorkspace, Matrices, Operand, Run, SolverSpace, own, own_ref};
 use crate::choice::Method;
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::Finish;
@@ -12,7 +12,6 @@ use crate::matrix::{Csr, Pattern, Permutation, SeenValues, exact_scale};
 use crate::placement::{self, Placement, Side};
 use crate::precond::require_pattern;
 use crate::space::Threads;
-use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Permutations of rows and columns.
@@ -149,10 +148,10 @@ pub(crate) struct Reordered<S: SolverSpace> {
 }
 
 /// What a solve of a permuted system writes.
-pub(crate) struct ReorderedWorkspace<S: SolverSpace> {
+struct ReorderedWorkspace<S: SolverSpace> {
     b: S::Vector,
     x: S::Vector,
-    inner: Box<dyn Any + Send>,
+    inner: EngineWorkspace,
     /// A, where it has other values than the matrix that is permuted already.
     own_a: Option<PermutedMatrix>,
 }
@@ -171,9 +170,7 @@ impl<S: SolverSpace> Reordered<S> {
     }
 }
 
-impl<S: SolverSpace> Engine<S, Csr<f64>> for Reordered<S> {
-    type Workspace = ReorderedWorkspace<S>;
-
+impl<S: SolverSpace> Engine<S> for Reordered<S> {
     fn refactor(&mut self, space: &S, source: &Csr<f64>, shift: f64) -> Result<(), SetupError> {
         let permuted = self.matrices.source_mut();
         permuted.set(space.host(), source)?;
@@ -181,27 +178,23 @@ impl<S: SolverSpace> Engine<S, Csr<f64>> for Reordered<S> {
         result.map_err(|error| error.in_order_of_a(Some(self.reordering.rows.old())))
     }
 
-    fn workspace(
-        &self,
-        space: &S,
-        _: &Csr<f64>,
-        method: Method,
-    ) -> Result<ReorderedWorkspace<S>, SolveError> {
+    fn workspace(&self, space: &S, _: Operand<'_, S>, method: Method) -> Result<EngineWorkspace, SolveError> {
         let layout = &self.reordering.layout;
-        let inner = self.inner.workspace(space, &self.matrices.a.matrix, method)?;
-        Ok(ReorderedWorkspace { b: space.zeros(layout)?, x: space.zeros(layout)?, inner, own_a: None })
+        let inner = self.inner.workspace(space, Operand::Rows(&self.matrices.a.matrix), method)?;
+        let (b, x) = (space.zeros(layout)?, space.zeros(layout)?);
+        Ok(Box::new(ReorderedWorkspace::<S> { b, x, inner, own_a: None }))
     }
 
     fn begin(
         &self,
-        workspace: &mut ReorderedWorkspace<S>,
+        workspace: &mut EngineWorkspace,
         space: &S,
-        a: &Csr<f64>,
+        a: Operand<'_, S>,
         (b, x): (&S::Vector, &S::Vector),
         directions: bool,
     ) -> Result<(), SolveError> {
-        let ReorderedWorkspace { b: own_b, x: own_x, inner, own_a } = workspace;
-        let stored = &self.matrices.a;
+        let ReorderedWorkspace::<S> { b: own_b, x: own_x, inner, own_a } = own(workspace)?;
+        let (stored, a) = (&self.matrices.a, a.rows()?);
         require_pattern(&stored.source, a.pattern())?;
         match stored.holds(space.host(), a) {
             true => *own_a = None,
@@ -211,27 +204,23 @@ impl<S: SolverSpace> Engine<S, Csr<f64>> for Reordered<S> {
         let order = self.scaled(a);
         order.load(space, Side::Rows, b, own_b)?;
         order.load(space, Side::Columns, x, own_x)?;
-        self.inner.begin(inner, space, &a.matrix, (own_b, own_x), directions)
+        self.inner.begin(inner, space, Operand::Rows(&a.matrix), (own_b, own_x), directions)
     }
 
-    fn run(
-        &self,
-        workspace: &mut ReorderedWorkspace<S>,
-        run: Run<'_, S, Csr<f64>>,
-    ) -> Result<Finish<f64>, BackendError> {
+    fn run(&self, workspace: &mut EngineWorkspace, run: Run<'_, S>) -> Result<Finish<f64>, BackendError> {
         let Run { start, space, x, stop, observer, .. } = run;
-        let ReorderedWorkspace { b, x: own_x, inner: own, own_a } = workspace;
+        let ReorderedWorkspace::<S> { b, x: own_x, inner, own_a } = own(workspace)?;
         let stored = own_a.as_ref().unwrap_or(&self.matrices.a);
-        let (a, order) = (&stored.matrix, self.scaled(stored));
+        let (a, order) = (Operand::Rows(&stored.matrix), self.scaled(stored));
         let finish = match observer.wants_directions() {
-            false => self.inner.run(own, Run { start, space, a, b, x: own_x, stop, observer })?,
+            false => self.inner.run(inner, Run { start, space, a, b, x: own_x, stop, observer })?,
             true => {
                 let layout = &self.reordering.layout;
                 let vectors = [space.zeros(layout)?, space.zeros(layout)?];
                 let (factor, placement) = (order.power, &order);
                 let mut watched = InOrderOfA { observer, space, placement, vectors, factor, failed: None };
                 let observer = &mut watched;
-                let finish = self.inner.run(own, Run { start, space, a, b, x: own_x, stop, observer })?;
+                let finish = self.inner.run(inner, Run { start, space, a, b, x: own_x, stop, observer })?;
                 watched.failed.map_or(Ok(finish), Err)?
             }
         };
@@ -241,10 +230,11 @@ impl<S: SolverSpace> Engine<S, Csr<f64>> for Reordered<S> {
 
     fn restore_kept(
         &self,
-        workspace: &ReorderedWorkspace<S>,
+        workspace: &EngineWorkspace,
         space: &S,
         x: &mut S::Vector,
     ) -> Result<bool, BackendError> {
+        let workspace = own_ref::<ReorderedWorkspace<S>>(workspace)?;
         let mut kept = space.zeros(&self.reordering.layout)?;
         let found = self.inner.restore_kept(&workspace.inner, space, &mut kept)?;
         if found {
@@ -258,7 +248,8 @@ impl<S: SolverSpace> Engine<S, Csr<f64>> for Reordered<S> {
         self.matrices.a.power != 1.0
     }
 
-    fn is_without_product(&self, workspace: &ReorderedWorkspace<S>) -> bool {
-        self.inner.is_without_product(&workspace.inner)
+    fn is_without_product(&self, workspace: &EngineWorkspace) -> bool {
+        let own = own_ref::<ReorderedWorkspace<S>>(workspace);
+        own.is_ok_and(|own| self.inner.is_without_product(&own.inner))
     }
 }

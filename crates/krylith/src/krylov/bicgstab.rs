@@ -26,13 +26,13 @@
 use super::{Best, Finish, Status, System, finish};
 use crate::error::BackendError;
 use crate::observe::Observer;
-use crate::operator::LinearOperator;
+use crate::operator::AnyScratch;
 use crate::scalar::{Real, Scalar};
 use crate::space::{Activity, Space};
 use crate::stop::StoppingCriterion;
 
 /// The workspace of a solve by BiCGStab; it serves any number of solves of the same layout.
-pub struct BiCgStab<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
+pub struct BiCgStab<S: Space> {
     r: S::Vector,
     r_hat: S::Vector,
     p: S::Vector,
@@ -40,14 +40,14 @@ pub struct BiCgStab<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
     t: S::Vector,
     /// p̂ and ŝ.
     hats: [S::Vector; 2],
-    a_scratch: A::Scratch,
-    m_scratch: M::Scratch,
+    a_scratch: AnyScratch,
+    m_scratch: AnyScratch,
     best: Best<S>,
 }
 
-impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> BiCgStab<S, A, M> {
+impl<S: Space> BiCgStab<S> {
     /// Allocates everything that solves of this system need.
-    pub fn new(system: System<'_, S, A, M>) -> Result<Self, BackendError> {
+    pub fn new(system: System<'_, S>) -> Result<Self, BackendError> {
         let layout = system.check()?;
         let System { space, a, m } = system;
         Ok(BiCgStab {
@@ -72,7 +72,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> BiCgStab<S, A, M> {
     /// last iterate. Allocates nothing.
     pub fn solve(
         &mut self,
-        system: System<'_, S, A, M>,
+        system: System<'_, S>,
         b: &S::Vector,
         x: &mut S::Vector,
         stop: &mut (impl StoppingCriterion<S::Real> + ?Sized),
@@ -145,7 +145,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> BiCgStab<S, A, M> {
     /// p̂ = M⁻¹ p;  v = A p̂;  α = ρ / r̂ᴴv;  s = r − α v. Gives α, or why there is none.
     fn first_half(
         &mut self,
-        system: System<'_, S, A, M>,
+        system: System<'_, S>,
         rho: S::Scalar,
     ) -> Result<Result<S::Scalar, Status>, BackendError> {
         let System { space, a, m } = system;
@@ -165,7 +165,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> BiCgStab<S, A, M> {
     }
 
     /// ŝ = M⁻¹ s;  t = A ŝ. Gives tᴴs, tᴴt and sᴴs.
-    fn second_half(&mut self, system: System<'_, S, A, M>) -> Result<[S::Scalar; 3], BackendError> {
+    fn second_half(&mut self, system: System<'_, S>) -> Result<[S::Scalar; 3], BackendError> {
         let System { space, a, m } = system;
         let BiCgStab { r: s, t, hats: [_, s_hat], a_scratch, m_scratch, .. } = self;
         space.during(Activity::Preconditioner, || m.apply(space, s, s_hat, m_scratch))?;

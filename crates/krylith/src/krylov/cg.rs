@@ -14,27 +14,27 @@
 use super::{Best, Finish, Status, System, finish};
 use crate::error::BackendError;
 use crate::observe::{Direction, Observer};
-use crate::operator::{LinearOperator, UpdateForm};
+use crate::operator::{AnyScratch, UpdateForm};
 use crate::scalar::{Real, Scalar};
 use crate::space::{Activity, Space};
 use crate::stop::StoppingCriterion;
 
 /// The workspace of a solve by conjugate gradients; it serves any number of solves of the same layout.
-pub struct Cg<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
+pub struct Cg<S: Space> {
     r: S::Vector,
     z: S::Vector,
     p: S::Vector,
     q: S::Vector,
-    a_scratch: A::Scratch,
-    m_scratch: M::Scratch,
+    a_scratch: AnyScratch,
+    m_scratch: AnyScratch,
     best: Best<S>,
     /// p and q hold a direction and its product.
     has_direction: bool,
 }
 
-impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
+impl<S: Space> Cg<S> {
     /// Allocates everything that solves of this system need.
-    pub fn new(system: System<'_, S, A, M>) -> Result<Self, BackendError> {
+    pub fn new(system: System<'_, S>) -> Result<Self, BackendError> {
         let layout = system.check()?;
         let System { space, a, m } = system;
         Ok(Cg {
@@ -58,7 +58,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
     /// last iterate. Allocates nothing.
     pub fn solve(
         &mut self,
-        system: System<'_, S, A, M>,
+        system: System<'_, S>,
         b: &S::Vector,
         x: &mut S::Vector,
         stop: &mut (impl StoppingCriterion<S::Real> + ?Sized),
@@ -73,7 +73,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Cg<S, A, M> {
     /// conjugate to the old one; the usual quotient supposes residuals of one recurrence.
     pub fn resume(
         &mut self,
-        system: System<'_, S, A, M>,
+        system: System<'_, S>,
         b: &S::Vector,
         x: &mut S::Vector,
         stop: &mut (impl StoppingCriterion<S::Real> + ?Sized),

@@ -22,10 +22,10 @@
 //! Reference: Eisenstat 1981, doi:10.1137/0902001.
 
 use super::cg::not_positive;
-use super::{Best, Finish, KrylovMethod, Start, Status, System, finish};
+use super::{Best, Finish, Status, System, finish};
 use crate::error::BackendError;
 use crate::observe::Observer;
-use crate::operator::{LinearOperator, Preconditioner, SplitVectors};
+use crate::operator::{AnyScratch, LinearOperator, Preconditioner, SplitVectors};
 use crate::scalar::{Real, Scalar};
 use crate::space::{Activity, Space};
 use crate::stop::StoppingCriterion;
@@ -34,42 +34,71 @@ use std::any::Any;
 /// An iterate is kept when its ‖r‖ is this part of that of the one kept before.
 const KEEP: f64 = 0.1;
 
+/// What a solve runs on: a space, A, and a preconditioner that may have the triangles of A.
+pub struct SplitSystem<'a, S, A, M> {
+    /// Where the vectors live.
+    pub space: &'a S,
+    /// y = A x.
+    pub a: &'a A,
+    /// y = M⁻¹ x.
+    pub m: &'a M,
+}
+
+impl<S, A, M> Clone for SplitSystem<'_, S, A, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S, A, M> Copy for SplitSystem<'_, S, A, M> {}
+
+impl<'a, S: Space, A: LinearOperator<S>, M: Preconditioner<S, A>> SplitSystem<'a, S, A, M> {
+    /// Without the types of A and M.
+    pub fn erased(&self) -> System<'a, S> {
+        let SplitSystem { space, a, m } = *self;
+        System { space, a, m }
+    }
+}
+
 /// The workspace of conjugate gradients with Eisenstat's trick.
-pub struct EisenstatCg<S: Space, A: LinearOperator<S>> {
+pub struct EisenstatCg<S: Space> {
     vectors: SplitVectors<S::Vector>,
     best: Best<S>,
-    a_scratch: A::Scratch,
+    a_scratch: AnyScratch,
     sweeps_scratch: Box<dyn Any + Send>,
 }
 
-impl<S: Space, A: LinearOperator<S>> EisenstatCg<S, A> {
+impl<S: Space> EisenstatCg<S> {
     /// Allocates everything; `None` if the factor's triangles are not those of A.
-    pub fn new<M: Preconditioner<S, A>>(system: System<'_, S, A, M>) -> Result<Option<Self>, BackendError> {
-        let System { space, a, m } = system;
+    pub fn new<A: LinearOperator<S>, M: Preconditioner<S, A>>(
+        system: SplitSystem<'_, S, A, M>,
+    ) -> Result<Option<Self>, BackendError> {
+        let SplitSystem { space, a, m } = system;
         let Some(sweeps) = m.split_sweeps().filter(|sweeps| sweeps.has_triangles_of(a)) else {
             return Ok(None);
         };
+        let system = system.erased();
         let layout = system.check()?;
         let zeros = || space.zeros(&layout);
         Ok(Some(EisenstatCg {
             vectors: SplitVectors { r: zeros()?, p: zeros()?, t: zeros()?, w: zeros()? },
             best: Best::new(space, &layout)?,
-            a_scratch: a.scratch(space)?,
+            a_scratch: system.a.scratch(space)?,
             sweeps_scratch: sweeps.scratch(space)?,
         }))
     }
 
     /// Improves the guess in `x` until the criterion or the observer ends it, or the method breaks down. Allocates nothing. An error if
     /// A's coefficients are no longer those that were factored: the trick needs L and U of both to be the same.
-    pub fn solve<M: Preconditioner<S, A>>(
+    pub fn solve<A: LinearOperator<S>, M: Preconditioner<S, A>>(
         &mut self,
-        system: System<'_, S, A, M>,
+        system: SplitSystem<'_, S, A, M>,
         b: &S::Vector,
         x: &mut S::Vector,
         stop: &mut (impl StoppingCriterion<S::Real> + ?Sized),
         observer: &mut (impl Observer<S::Real, S::Vector> + ?Sized),
     ) -> Result<Finish<S::Real>, BackendError> {
-        let System { space, a, m } = system;
+        let SplitSystem { space, a, m } = system;
         let Some(sweeps) = m.split_sweeps().filter(|sweeps| sweeps.has_triangles_of(a)) else {
             let what = "Eisenstat's trick with a factor whose triangles are not those of A";
             return Err(BackendError::Unsupported { what });
@@ -80,7 +109,7 @@ impl<S: Space, A: LinearOperator<S>> EisenstatCg<S, A> {
         best.start();
 
         // r = b − A x, for a moment in t;  r̂ = (D + L)⁻¹ r
-        let mut now = system.start(b, x, &mut v.t, a_scratch)?;
+        let mut now = system.erased().start(b, x, &mut v.t, a_scratch)?;
         if let Some(status) = best.judge(&now, stop, observer) {
             return Ok(finish(&now, status));
         }
@@ -120,24 +149,6 @@ impl<S: Space, A: LinearOperator<S>> EisenstatCg<S, A> {
 
     /// The best iterate of the last solve, and its residual norm by the recurrence.
     pub fn kept(&self) -> Option<(&S::Vector, S::Real)> {
-        self.best.kept()
-    }
-}
-
-impl<S: Space, A: LinearOperator<S>, M: Preconditioner<S, A>> KrylovMethod<S, A, M> for EisenstatCg<S, A> {
-    fn run(
-        &mut self,
-        _: Start,
-        system: System<'_, S, A, M>,
-        b: &S::Vector,
-        x: &mut S::Vector,
-        stop: &mut dyn StoppingCriterion<S::Real>,
-        observer: &mut dyn Observer<S::Real, S::Vector>,
-    ) -> Result<Finish<S::Real>, BackendError> {
-        self.solve(system, b, x, stop, observer)
-    }
-
-    fn kept(&self) -> Option<(&S::Vector, S::Real)> {
         self.best.kept()
     }
 }

@@ -19,24 +19,24 @@ use super::arnoldi::Arnoldi;
 use super::{Best, Finish, Status, System, finish};
 use crate::error::BackendError;
 use crate::observe::{Iteration, Observer};
-use crate::operator::LinearOperator;
+use crate::operator::AnyScratch;
 use crate::space::{Activity, Space};
 use crate::stop::StoppingCriterion;
 use std::ops::ControlFlow;
 
 /// The workspace of a solve by flexible restarted GMRES; it serves any number of solves of the same layout.
-pub struct Fgmres<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
+pub struct Fgmres<S: Space> {
     arnoldi: Arnoldi<S>,
     z: Vec<S::Vector>,
-    a_scratch: A::Scratch,
-    m_scratch: M::Scratch,
+    a_scratch: AnyScratch,
+    m_scratch: AnyScratch,
     best: Best<S>,
 }
 
-impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Fgmres<S, A, M> {
+impl<S: Space> Fgmres<S> {
     /// Allocates everything that solves of this system need, for a restart after every `restart` iterations (0 counts as
     /// 1).
-    pub fn new(system: System<'_, S, A, M>, restart: usize) -> Result<Self, BackendError> {
+    pub fn new(system: System<'_, S>, restart: usize) -> Result<Self, BackendError> {
         let layout = system.check()?;
         let System { space, a, m } = system;
         Ok(Fgmres {
@@ -57,7 +57,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Fgmres<S, A, M> {
     /// last iterate. Allocates nothing.
     pub fn solve(
         &mut self,
-        system: System<'_, S, A, M>,
+        system: System<'_, S>,
         b: &S::Vector,
         x: &mut S::Vector,
         stop: &mut (impl StoppingCriterion<S::Real> + ?Sized),
@@ -88,7 +88,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Fgmres<S, A, M> {
     /// Steps until something ends the solve or, with `None`, the cycle.
     fn cycle(
         &mut self,
-        system: System<'_, S, A, M>,
+        system: System<'_, S>,
         now: &mut Iteration<S::Real>,
         stop: &mut (impl StoppingCriterion<S::Real> + ?Sized),
         observer: &mut (impl Observer<S::Real, S::Vector> + ?Sized),

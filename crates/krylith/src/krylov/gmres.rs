@@ -26,25 +26,25 @@ use super::arnoldi::Arnoldi;
 use super::{Best, Finish, Status, System, finish};
 use crate::error::BackendError;
 use crate::observe::{Iteration, Observer};
-use crate::operator::LinearOperator;
+use crate::operator::AnyScratch;
 use crate::scalar::Scalar;
 use crate::space::{Activity, Space};
 use crate::stop::StoppingCriterion;
 use std::ops::ControlFlow;
 
 /// The workspace of a solve by restarted GMRES; it serves any number of solves of the same layout.
-pub struct Gmres<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
+pub struct Gmres<S: Space> {
     arnoldi: Arnoldi<S>,
     z: S::Vector,
-    a_scratch: A::Scratch,
-    m_scratch: M::Scratch,
+    a_scratch: AnyScratch,
+    m_scratch: AnyScratch,
     best: Best<S>,
 }
 
-impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Gmres<S, A, M> {
+impl<S: Space> Gmres<S> {
     /// Allocates everything that solves of this system need, for a restart after every `restart` iterations (0 counts as
     /// 1).
-    pub fn new(system: System<'_, S, A, M>, restart: usize) -> Result<Self, BackendError> {
+    pub fn new(system: System<'_, S>, restart: usize) -> Result<Self, BackendError> {
         let layout = system.check()?;
         let System { space, a, m } = system;
         Ok(Gmres {
@@ -65,7 +65,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Gmres<S, A, M> {
     /// last iterate. Allocates nothing.
     pub fn solve(
         &mut self,
-        system: System<'_, S, A, M>,
+        system: System<'_, S>,
         b: &S::Vector,
         x: &mut S::Vector,
         stop: &mut (impl StoppingCriterion<S::Real> + ?Sized),
@@ -94,7 +94,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Gmres<S, A, M> {
     /// Steps until something ends the solve or, with `None`, the cycle.
     fn cycle(
         &mut self,
-        system: System<'_, S, A, M>,
+        system: System<'_, S>,
         now: &mut Iteration<S::Real>,
         stop: &mut (impl StoppingCriterion<S::Real> + ?Sized),
         observer: &mut (impl Observer<S::Real, S::Vector> + ?Sized),
@@ -113,7 +113,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Gmres<S, A, M> {
     }
 
     /// y minimises ‖β e₁ − H y‖;  x += M⁻¹ V y.
-    fn correct(&mut self, system: System<'_, S, A, M>, x: &mut S::Vector) -> Result<(), BackendError> {
+    fn correct(&mut self, system: System<'_, S>, x: &mut S::Vector) -> Result<(), BackendError> {
         let System { space, m, .. } = system;
         if self.arnoldi.dimension() == 0 {
             return Ok(());

@@ -27,7 +27,7 @@ use super::hessenberg::hypot;
 use super::{Best, Finish, Status, System, finish};
 use crate::error::BackendError;
 use crate::observe::Observer;
-use crate::operator::LinearOperator;
+use crate::operator::AnyScratch;
 use crate::scalar::{Real, Scalar};
 use crate::space::{Activity, Space};
 use crate::stop::StoppingCriterion;
@@ -36,7 +36,7 @@ use crate::stop::StoppingCriterion;
 const LEAST_SQUARES: f64 = 100.0;
 
 /// The workspace of a solve by LSMR; it serves any number of solves of the same layout.
-pub struct Lsmr<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
+pub struct Lsmr<S: Space> {
     u: S::Vector,
     v: S::Vector,
     /// M⁻¹ v.
@@ -45,14 +45,14 @@ pub struct Lsmr<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
     t: S::Vector,
     h: S::Vector,
     h_bar: S::Vector,
-    a_scratch: A::Scratch,
-    m_scratch: M::Scratch,
+    a_scratch: AnyScratch,
+    m_scratch: AnyScratch,
     best: Best<S>,
 }
 
-impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Lsmr<S, A, M> {
+impl<S: Space> Lsmr<S> {
     /// Allocates everything that solves of this system need.
-    pub fn new(system: System<'_, S, A, M>) -> Result<Self, BackendError> {
+    pub fn new(system: System<'_, S>) -> Result<Self, BackendError> {
         let layout = system.check()?;
         let System { space, a, m } = system;
         Ok(Lsmr {
@@ -77,7 +77,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Lsmr<S, A, M> {
     /// holds the last iterate. Allocates nothing.
     pub fn solve(
         &mut self,
-        system: System<'_, S, A, M>,
+        system: System<'_, S>,
         b: &S::Vector,
         x: &mut S::Vector,
         stop: &mut (impl StoppingCriterion<S::Real> + ?Sized),
@@ -125,7 +125,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Lsmr<S, A, M> {
     }
 
     /// β_{k+1} u_{k+1} = A M⁻¹ vₖ − αₖ uₖ, normalised; β_{k+1}.
-    fn forward(&mut self, system: System<'_, S, A, M>, alpha: S::Real) -> Result<S::Real, BackendError> {
+    fn forward(&mut self, system: System<'_, S>, alpha: S::Real) -> Result<S::Real, BackendError> {
         let System { space, a, .. } = system;
         space.during(Activity::Product, || a.apply(space, &self.w, &mut self.t, &mut self.a_scratch))?;
         space.axpby(S::Scalar::ONE, &self.t, S::Scalar::from_real(-alpha), &mut self.u)?;
@@ -135,7 +135,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Lsmr<S, A, M> {
     }
 
     /// α_{k+1} v_{k+1} = M⁻ᴴ Aᴴ u_{k+1} − β_{k+1} vₖ, normalised, and M⁻¹ v_{k+1}; α_{k+1}.
-    fn backward(&mut self, system: System<'_, S, A, M>, beta: S::Real) -> Result<S::Real, BackendError> {
+    fn backward(&mut self, system: System<'_, S>, beta: S::Real) -> Result<S::Real, BackendError> {
         let System { space, a, m } = system;
         space.during(Activity::Product, || {
             a.apply_transpose(space, &self.u, &mut self.w, &mut self.a_scratch)

@@ -4,7 +4,6 @@ use super::{BiCgStab, Cg, Fgmres, Finish, Gmres, Lsmr, Minres, System};
 use crate::choice::Method;
 use crate::error::BackendError;
 use crate::observe::Observer;
-use crate::operator::LinearOperator;
 use crate::space::Space;
 use crate::stop::StoppingCriterion;
 
@@ -19,13 +18,13 @@ pub enum Start {
 }
 
 /// The workspace of a method.
-pub trait KrylovMethod<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
+pub trait KrylovMethod<S: Space> {
     /// Improves the guess in `x` until the criterion or the observer ends it, or the method breaks down; `x` then holds the
     /// last iterate. Allocates nothing.
     fn run(
         &mut self,
         start: Start,
-        system: System<'_, S, A, M>,
+        system: System<'_, S>,
         b: &S::Vector,
         x: &mut S::Vector,
         stop: &mut dyn StoppingCriterion<S::Real>,
@@ -38,11 +37,11 @@ pub trait KrylovMethod<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
 
 macro_rules! method {
     ($name:ident, $again:ident) => {
-        impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> KrylovMethod<S, A, M> for $name<S, A, M> {
+        impl<S: Space> KrylovMethod<S> for $name<S> {
             fn run(
                 &mut self,
                 start: Start,
-                system: System<'_, S, A, M>,
+                system: System<'_, S>,
                 b: &S::Vector,
                 x: &mut S::Vector,
                 stop: &mut dyn StoppingCriterion<S::Real>,
@@ -68,64 +67,20 @@ method!(Fgmres, solve);
 method!(Minres, solve);
 method!(Lsmr, solve);
 
-/// Any of the methods, without a box: A may borrow what it likes.
-pub enum AnyMethod<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
-    /// Conjugate gradients.
-    Cg(Cg<S, A, M>),
-    /// BiCGStab.
-    BiCgStab(BiCgStab<S, A, M>),
-    /// GMRES.
-    Gmres(Gmres<S, A, M>),
-    /// Flexible GMRES.
-    Fgmres(Fgmres<S, A, M>),
-    /// MINRES.
-    Minres(Minres<S, A, M>),
-    /// LSMR.
-    Lsmr(Lsmr<S, A, M>),
-}
-
-/// The same expression for every method.
-macro_rules! with_method {
-    ($any:expr, $method:ident => $work:expr) => {
-        match $any {
-            AnyMethod::Cg($method) => $work,
-            AnyMethod::BiCgStab($method) => $work,
-            AnyMethod::Gmres($method) => $work,
-            AnyMethod::Fgmres($method) => $work,
-            AnyMethod::Minres($method) => $work,
-            AnyMethod::Lsmr($method) => $work,
-        }
-    };
-}
-
-impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> AnyMethod<S, A, M> {
-    /// Allocates the workspace of a method for a system; `auto` is BiCGStab.
-    pub fn new(method: Method, system: System<'_, S, A, M>) -> Result<Self, BackendError> {
-        Ok(match method {
-            Method::Cg => AnyMethod::Cg(Cg::new(system)?),
-            Method::Gmres(restart) => AnyMethod::Gmres(Gmres::new(system, restart)?),
-            Method::Fgmres(restart) => AnyMethod::Fgmres(Fgmres::new(system, restart)?),
-            Method::Minres => AnyMethod::Minres(Minres::new(system)?),
-            Method::Lsmr => AnyMethod::Lsmr(Lsmr::new(system)?),
-            Method::BiCgStab | Method::Auto => AnyMethod::BiCgStab(BiCgStab::new(system)?),
-        })
-    }
-}
-
-impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> KrylovMethod<S, A, M> for AnyMethod<S, A, M> {
-    fn run(
-        &mut self,
-        start: Start,
-        system: System<'_, S, A, M>,
-        b: &S::Vector,
-        x: &mut S::Vector,
-        stop: &mut dyn StoppingCriterion<S::Real>,
-        observer: &mut dyn Observer<S::Real, S::Vector>,
-    ) -> Result<Finish<S::Real>, BackendError> {
-        with_method!(self, method => method.run(start, system, b, x, stop, observer))
-    }
-
-    fn kept(&self) -> Option<(&S::Vector, S::Real)> {
-        with_method!(self, method => method.kept())
-    }
+/// The workspace of a method for a system; `auto` is BiCGStab.
+pub fn for_method<S: Space + 'static>(
+    method: Method,
+    system: System<'_, S>,
+) -> Result<Box<dyn KrylovMethod<S> + Send>, BackendError>
+where
+    S::Vector: Send,
+{
+    Ok(match method {
+        Method::Cg => Box::new(Cg::new(system)?),
+        Method::Gmres(restart) => Box::new(Gmres::new(system, restart)?),
+        Method::Fgmres(restart) => Box::new(Fgmres::new(system, restart)?),
+        Method::Minres => Box::new(Minres::new(system)?),
+        Method::Lsmr => Box::new(Lsmr::new(system)?),
+        Method::BiCgStab | Method::Auto => Box::new(BiCgStab::new(system)?),
+    })
 }

@@ -42,7 +42,7 @@ use super::hessenberg::hypot;
 use super::{Best, Finish, Status, System, finish};
 use crate::error::BackendError;
 use crate::observe::Observer;
-use crate::operator::LinearOperator;
+use crate::operator::AnyScratch;
 use crate::scalar::{Real, Scalar};
 use crate::space::{Activity, Space};
 use crate::stop::StoppingCriterion;
@@ -58,7 +58,7 @@ const NEARLY_SINGULAR: f64 = 1e-6;
 const SAME_LEVEL: f64 = 0.999;
 
 /// The workspace of a solve by MINRES; it serves any number of solves of the same layout.
-pub struct Minres<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
+pub struct Minres<S: Space> {
     r: S::Vector,
     /// βₖ uₖ.
     u: S::Vector,
@@ -72,14 +72,14 @@ pub struct Minres<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> {
     d: S::Vector,
     /// d_{k−2}, and then dₖ.
     d_old: S::Vector,
-    a_scratch: A::Scratch,
-    m_scratch: M::Scratch,
+    a_scratch: AnyScratch,
+    m_scratch: AnyScratch,
     best: Best<S>,
 }
 
-impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Minres<S, A, M> {
+impl<S: Space> Minres<S> {
     /// Allocates everything that solves of this system need.
-    pub fn new(system: System<'_, S, A, M>) -> Result<Self, BackendError> {
+    pub fn new(system: System<'_, S>) -> Result<Self, BackendError> {
         let layout = system.check()?;
         let System { space, a, m } = system;
         Ok(Minres {
@@ -105,7 +105,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Minres<S, A, M> {
     /// last iterate. Allocates nothing.
     pub fn solve(
         &mut self,
-        system: System<'_, S, A, M>,
+        system: System<'_, S>,
         b: &S::Vector,
         x: &mut S::Vector,
         stop: &mut (impl StoppingCriterion<S::Real> + ?Sized),
@@ -169,7 +169,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Minres<S, A, M> {
     }
 
     /// β₁ u₁ = r₀ and β₁ q₁ = M⁻¹ r₀; gives β₁, or says that M is not positive definite.
-    fn begin(&mut self, system: System<'_, S, A, M>) -> Result<Result<S::Real, Status>, BackendError> {
+    fn begin(&mut self, system: System<'_, S>) -> Result<Result<S::Real, Status>, BackendError> {
         let System { space, m, .. } = system;
         space.copy(&self.r, &mut self.u)?;
         for vector in [&mut self.u_old, &mut self.d, &mut self.d_old] {
@@ -182,11 +182,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> Minres<S, A, M> {
     }
 
     /// One step of Lanczos' process, up to M⁻¹ applied to the new vector, and the direction of the step.
-    fn lanczos(
-        &mut self,
-        system: System<'_, S, A, M>,
-        qr: &mut Tridiagonal<S::Real>,
-    ) -> Result<(), BackendError> {
+    fn lanczos(&mut self, system: System<'_, S>, qr: &mut Tridiagonal<S::Real>) -> Result<(), BackendError> {
         let System { space, a, m } = system;
         let Minres { u, u_old, q, aq, d, d_old, a_scratch, m_scratch, .. } = self;
         let real = S::Scalar::from_real;

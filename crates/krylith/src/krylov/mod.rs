@@ -37,40 +37,40 @@ mod minres;
 use best::Best;
 pub use bicgstab::BiCgStab;
 pub use cg::Cg;
-pub use eisenstat::EisenstatCg;
+pub use eisenstat::{EisenstatCg, SplitSystem};
 pub use fgmres::Fgmres;
 pub use gmres::Gmres;
 pub use lsmr::Lsmr;
-pub use method::{AnyMethod, KrylovMethod, Start};
+pub use method::{KrylovMethod, Start, for_method};
 pub use minres::Minres;
 
 use crate::error::BackendError;
 use crate::observe::{Iteration, Observer};
-use crate::operator::LinearOperator;
+use crate::operator::{AnyOperator, AnyScratch};
 use crate::scalar::{Real, Scalar};
 use crate::space::{Activity, Space, require_same};
 use crate::stop::{StopReason, StoppingCriterion};
 use std::ops::ControlFlow;
 
 /// What a solve runs on: a space, the operator A and the preconditioner M⁻¹, all shared.
-pub struct System<'a, S, A, M> {
+pub struct System<'a, S: Space> {
     /// Where the vectors live.
     pub space: &'a S,
     /// y = A x.
-    pub a: &'a A,
+    pub a: &'a dyn AnyOperator<S>,
     /// y = M⁻¹ x.
-    pub m: &'a M,
+    pub m: &'a dyn AnyOperator<S>,
 }
 
-impl<S, A, M> Clone for System<'_, S, A, M> {
+impl<S: Space> Clone for System<'_, S> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<S, A, M> Copy for System<'_, S, A, M> {}
+impl<S: Space> Copy for System<'_, S> {}
 
-impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> System<'_, S, A, M> {
+impl<S: Space> System<'_, S> {
     /// A square and M⁻¹ of the same layout.
     fn check(&self) -> Result<S::Layout, BackendError> {
         let layout = self.a.domain();
@@ -86,7 +86,7 @@ impl<S: Space, A: LinearOperator<S>, M: LinearOperator<S>> System<'_, S, A, M> {
         b: &S::Vector,
         x: &S::Vector,
         r: &mut S::Vector,
-        a_scratch: &mut A::Scratch,
+        a_scratch: &mut AnyScratch,
     ) -> Result<Iteration<S::Real>, BackendError> {
         let layout = self.check()?;
         require_same("b and the domain of A", &self.space.layout(b), &layout)?;

@@ -3,47 +3,24 @@
 use super::Storage;
 use crate::error::{BackendError, SetupError};
 use crate::matrix::Csr;
-use crate::operator::LinearOperator;
+use crate::operator::{AnyOperator, AnyScratch, operator_in_box, own};
 use crate::space::Space;
 use std::any::Any;
 
 /// A matrix in some storage of a space.
-pub struct KeptMatrix<S: Space>(Box<dyn Erased<S>>);
+pub struct KeptMatrix<S: Space>(Box<dyn AnyStorage<S>>);
 
-/// The object-safe form of [`Storage`]: the scratch is an `Any`.
-trait Erased<S: Space>: Any + Send + Sync {
-    fn domain(&self) -> S::Layout;
-    fn range(&self) -> S::Layout;
-    fn scratch(&self, space: &S) -> Result<Box<dyn Any + Send>, BackendError>;
-    fn apply(
-        &self,
-        space: &S,
-        x: &S::Vector,
-        y: &mut S::Vector,
-        scratch: &mut dyn Any,
-    ) -> Result<(), BackendError>;
-    fn apply_dot(
-        &self,
-        space: &S,
-        x: &S::Vector,
-        y: &mut S::Vector,
-        scratch: &mut dyn Any,
-    ) -> Result<S::Scalar, BackendError>;
+operator_in_box!([S: Space + 'static] KeptMatrix<S>, 0);
+
+/// The object-safe form of [`Storage`].
+trait AnyStorage<S: Space>: AnyOperator<S> + Any + Send + Sync {
     fn apply_square(
         &self,
         space: &S,
         x: &S::Vector,
         y: &mut S::Vector,
-        scratch: &mut dyn Any,
+        scratch: &mut AnyScratch,
     ) -> Result<S::Scalar, BackendError>;
-    fn apply_transpose(
-        &self,
-        space: &S,
-        x: &S::Vector,
-        y: &mut S::Vector,
-        scratch: &mut dyn Any,
-    ) -> Result<(), BackendError>;
-    fn matrix(&self) -> Option<&Csr<S::Scalar>>;
     fn require(&self, a: &Csr<f64>) -> Result<(), SetupError>;
     fn set(&mut self, space: &S, a: &Csr<f64>) -> Result<(), SetupError>;
     fn holds(&self, space: &S, a: &Csr<f64>) -> bool;
@@ -51,66 +28,15 @@ trait Erased<S: Space>: Any + Send + Sync {
     fn bytes(&self) -> usize;
 }
 
-fn own<T: 'static>(scratch: &mut dyn Any) -> Result<&mut T, BackendError> {
-    let wrong = || BackendError::Failed { what: "the scratch belongs to another matrix".into() };
-    scratch.downcast_mut().ok_or_else(wrong)
-}
-
-impl<S: Space + 'static, K: Storage<S, Scratch: Any + Send> + 'static> Erased<S> for K {
-    fn domain(&self) -> S::Layout {
-        LinearOperator::domain(self)
-    }
-
-    fn range(&self) -> S::Layout {
-        LinearOperator::range(self)
-    }
-
-    fn scratch(&self, space: &S) -> Result<Box<dyn Any + Send>, BackendError> {
-        Ok(Box::new(LinearOperator::scratch(self, space)?))
-    }
-
-    fn apply(
-        &self,
-        space: &S,
-        x: &S::Vector,
-        y: &mut S::Vector,
-        scratch: &mut dyn Any,
-    ) -> Result<(), BackendError> {
-        LinearOperator::apply(self, space, x, y, own(scratch)?)
-    }
-
-    fn apply_dot(
-        &self,
-        space: &S,
-        x: &S::Vector,
-        y: &mut S::Vector,
-        scratch: &mut dyn Any,
-    ) -> Result<S::Scalar, BackendError> {
-        LinearOperator::apply_dot(self, space, x, y, own(scratch)?)
-    }
-
+impl<S: Space + 'static, K: Storage<S> + 'static> AnyStorage<S> for K {
     fn apply_square(
         &self,
         space: &S,
         x: &S::Vector,
         y: &mut S::Vector,
-        scratch: &mut dyn Any,
+        scratch: &mut AnyScratch,
     ) -> Result<S::Scalar, BackendError> {
         Storage::apply_square(self, space, x, y, own(scratch)?)
-    }
-
-    fn apply_transpose(
-        &self,
-        space: &S,
-        x: &S::Vector,
-        y: &mut S::Vector,
-        scratch: &mut dyn Any,
-    ) -> Result<(), BackendError> {
-        LinearOperator::apply_transpose(self, space, x, y, own(scratch)?)
-    }
-
-    fn matrix(&self) -> Option<&Csr<S::Scalar>> {
-        LinearOperator::matrix(self)
     }
 
     fn require(&self, a: &Csr<f64>) -> Result<(), SetupError> {
@@ -136,7 +62,7 @@ impl<S: Space + 'static, K: Storage<S, Scratch: Any + Send> + 'static> Erased<S>
 
 impl<S: Space + 'static> KeptMatrix<S> {
     /// Erases the type of a matrix.
-    pub fn new<K: Storage<S, Scratch: Any + Send> + 'static>(matrix: K) -> Self {
+    pub fn new<K: Storage<S> + 'static>(matrix: K) -> Self {
         KeptMatrix(Box::new(matrix))
     }
 
@@ -149,56 +75,6 @@ impl<S: Space + 'static> KeptMatrix<S> {
     pub(crate) fn require_type<K: 'static>(&self) -> Result<&K, BackendError> {
         let wrong = || BackendError::Failed { what: "the matrix is in another store".into() };
         self.get().ok_or_else(wrong)
-    }
-}
-
-impl<S: Space + 'static> LinearOperator<S> for KeptMatrix<S> {
-    type Scratch = Box<dyn Any + Send>;
-
-    fn domain(&self) -> S::Layout {
-        self.0.domain()
-    }
-
-    fn range(&self) -> S::Layout {
-        self.0.range()
-    }
-
-    fn scratch(&self, space: &S) -> Result<Self::Scratch, BackendError> {
-        self.0.scratch(space)
-    }
-
-    fn apply(
-        &self,
-        space: &S,
-        x: &S::Vector,
-        y: &mut S::Vector,
-        scratch: &mut Self::Scratch,
-    ) -> Result<(), BackendError> {
-        self.0.apply(space, x, y, scratch.as_mut())
-    }
-
-    fn apply_dot(
-        &self,
-        space: &S,
-        x: &S::Vector,
-        y: &mut S::Vector,
-        scratch: &mut Self::Scratch,
-    ) -> Result<S::Scalar, BackendError> {
-        self.0.apply_dot(space, x, y, scratch.as_mut())
-    }
-
-    fn apply_transpose(
-        &self,
-        space: &S,
-        x: &S::Vector,
-        y: &mut S::Vector,
-        scratch: &mut Self::Scratch,
-    ) -> Result<(), BackendError> {
-        self.0.apply_transpose(space, x, y, scratch.as_mut())
-    }
-
-    fn matrix(&self) -> Option<&Csr<S::Scalar>> {
-        self.0.matrix()
     }
 }
 
@@ -230,6 +106,6 @@ impl<S: Space + 'static> Storage<S> for KeptMatrix<S> {
         y: &mut S::Vector,
         scratch: &mut Self::Scratch,
     ) -> Result<S::Scalar, BackendError> {
-        self.0.apply_square(space, x, y, scratch.as_mut())
+        self.0.apply_square(space, x, y, scratch)
     }
 }

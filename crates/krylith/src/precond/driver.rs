@@ -27,7 +27,7 @@ pub trait Triangular: Sync + Sized {
     /// The storage of matrices that can be factored.
     type Source;
     /// How the sweeps are divided.
-    type Plan: SweepPlan;
+    type Plan: SweepPlan + 'static;
     /// What members share while they eliminate.
     type Elimination<'e>: Sync
     where

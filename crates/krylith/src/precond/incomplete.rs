@@ -175,7 +175,17 @@ impl<T: Real> Symbolic<Threads<T>, Csr<T>> for IncompleteSymbolic {
     type Factor = IncompleteFactor<T>;
 
     fn factor(&self, space: &Threads<T>, a: &Csr<T>) -> Result<IncompleteFactor<T>, SetupError> {
+        self.factor_shifted(space, a, 0.0)
+    }
+
+    fn factor_shifted(
+        &self,
+        space: &Threads<T>,
+        a: &Csr<T>,
+        shift: f64,
+    ) -> Result<IncompleteFactor<T>, SetupError> {
         let mut factor = self.allocate();
+        Preconditioner::<Threads<T>, Csr<T>>::set_shift(&mut factor, shift);
         factor.refactor(space, a)?;
         Ok(factor)
     }

@@ -124,7 +124,7 @@ impl Store<Threads<f64>> for Single {
             held: self.around + bytes,
             storing: Storing { narrow: setup.recipe(kind).is_some(), ..Storing::BY_ROWS },
         };
-        Ok(Some((DynEngine::new(Refined::new(space, source, narrow, m)), summary)))
+        Ok(Some((Box::new(Refined::new(space, source, narrow, m)), summary)))
     }
 }
 

@@ -18,9 +18,6 @@ pub use memory::Memory;
 pub(crate) use recorder::agree;
 pub use recorder::{Attempts, SetupRecorder};
 
-use crate::engine::{DynEngine, SolverSpace};
-use crate::matrix::Csr;
-use crate::operator::DynPreconditioner;
 use crate::plan::StorageKind;
 use crate::precond::PrecondSpec;
 
@@ -73,12 +70,4 @@ impl Storing {
         constant: false,
         constant_factor: false,
     };
-}
-
-/// What was built.
-pub enum Built<S: SolverSpace> {
-    /// A preconditioner in the order of A, for any A.
-    InOrder(DynPreconditioner<S, Csr<f64>>),
-    /// A and its preconditioner in a placement; only where A is a matrix.
-    Placed(DynEngine<S>),
 }

@@ -4,7 +4,7 @@ use super::options::Solver;
 use super::planned::Place;
 use super::reorder::{Permutations, refused, reordered};
 use crate::choice::{Method, Precision};
-use crate::engine::{AnyEngine, DynEngine, InOrder, SolverSpace};
+use crate::engine::{DynEngine, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::learn::{TrainedMatrix, train_by_solving};
 use crate::matrix::{Csr, exact_scale};
@@ -12,7 +12,7 @@ use crate::operator::LinearOperator;
 use crate::plan::{Failure, Remedy, SolvePlan};
 use crate::precond::PrecondSpec;
 use crate::report::Recovery;
-use crate::setup::{Built, Findings, SetupContext, SetupOptions, SetupRecorder, SetupSummary, agree};
+use crate::setup::{Findings, SetupContext, SetupOptions, SetupRecorder, SetupSummary, agree};
 use crate::sparsify::{Paired, Sparsify};
 use crate::store::{FindStore, in_stores, no_preconditioner};
 use crate::transform::{Ordering, order};
@@ -68,7 +68,7 @@ pub(super) struct System<'a, S: SolverSpace, A> {
 
 /// What was set up.
 pub(super) struct SetUp<S: SolverSpace> {
-    pub(super) engine: AnyEngine<S>,
+    pub(super) engine: DynEngine<S>,
     /// What the report says of it.
     pub(super) summary: SetupSummary,
     /// What it was made from instead of a source whose pattern is not symmetric.
@@ -149,7 +149,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         findings: Findings,
         kind: &PrecondSpec,
         recorder: &mut SetupRecorder,
-    ) -> Result<(AnyEngine<S>, SetupSummary), SolveError> {
+    ) -> Result<(DynEngine<S>, SetupSummary), SolveError> {
         let System { solver, place: Place { space, stores }, a, method, plan, .. } = *self;
         let (options, own) = (solver.setup_options(plan, self.precision), a.matrix());
         let mut setup = SetupContext::new(options, space, a.domain(), own, source, (method, scale));
@@ -159,11 +159,8 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         setup.reserved = (self.reserved + kept) as u64;
         agree(space, setup.require_room(kind))?;
         let (engine, mut summary) = match set_up_permuted(solver, &setup, stores, kind, recorder)? {
-            Some((engine, summary)) => (AnyEngine::Stored(engine), summary),
-            None => match in_stores(setup, stores, (kind, None), recorder)? {
-                (Built::Placed(engine), summary) => (AnyEngine::Stored(engine), summary),
-                (Built::InOrder(m), summary) => (AnyEngine::InOrder(InOrder::new(m)), summary),
-            },
+            Some(done) => done,
+            None => in_stores(setup, stores, (kind, None), recorder)?,
         };
         let kept = self.reserved + kept;
         summary.predicted += kept;
@@ -253,13 +250,13 @@ pub(super) fn set_up_permuted<S: SolverSpace>(
 ) -> Result<Option<(DynEngine<S>, SetupSummary)>, SolveError> {
     let Some(found) = Permutations::find(solver, setup, kind, recorder)? else { return Ok(None) };
     let (engine, summary) = reordered(setup, stores, found, kind, recorder)?;
-    Ok(Some((DynEngine::new(engine), summary)))
+    Ok(Some((Box::new(engine), summary)))
 }
 
 /// No preconditioner, for an operator that is no matrix.
 pub(super) fn without<S: SolverSpace>(space: &S, layout: S::Layout, method: Method) -> SetUp<S> {
-    let (m, summary) = no_preconditioner(space, layout, method);
-    SetUp { engine: AnyEngine::InOrder(InOrder::new(m)), summary, paired: None, trained: None }
+    let (engine, summary) = no_preconditioner(space, layout, method);
+    SetUp { engine, summary, paired: None, trained: None }
 }
 
 /// With a limit on the whole solve, an error says what the whole solve takes: `limit` was what vectors had left of it.

@@ -2,7 +2,7 @@
 
 use super::certify::{Certifier, Ended, Verdict};
 use super::patience::Watcher;
-use crate::engine::{AnyEngine, AnyWorkspace, Engine, Run, SolverSpace};
+use crate::engine::{DynEngine, EngineWorkspace, Operand, Run, SolverSpace};
 use crate::error::{BackendError, SolveError};
 use crate::krylov::Start;
 use crate::observe::Observer;
@@ -36,13 +36,14 @@ pub(super) fn keep<'g, S: SolverSpace>(
 
 /// Runs the method until the recomputed residual meets the tolerance or nothing more can be done.
 pub(super) fn iterate<S: SolverSpace, A: LinearOperator<S>>(
-    (engine, workspace): (&AnyEngine<S>, &mut AnyWorkspace<S, A>),
+    (engine, workspace): (&DynEngine<S>, &mut EngineWorkspace),
     x: &mut S::Vector,
     certifier: &mut Certifier<'_, S, A>,
     recovery: &mut Vec<Recovery>,
     (observer, mut watcher): (&mut dyn Observer<f64>, Option<&mut Watcher<'_>>),
 ) -> Result<Ended, SolveError> {
-    let (space, a, directions) = (certifier.space(), certifier.a(), observer.wants_directions());
+    let (space, directions) = (certifier.space(), observer.wants_directions());
+    let a = Operand::Operator(certifier.a());
     engine.begin(workspace, space, a, (certifier.b(), x), directions)?;
     let mut start = Start::Fresh;
     loop {
@@ -77,7 +78,7 @@ pub(super) fn iterate<S: SolverSpace, A: LinearOperator<S>>(
 /// last: a large x may have a computed residual of 0 and any residual within its rounding. Whether it meets the tolerance. The first two
 /// count only if they meet it, or are `trusted` and not lost: nothing is improved from an x that is.
 pub(super) fn take_best<S: SolverSpace, A: LinearOperator<S>>(
-    (engine, workspace): (&AnyEngine<S>, &AnyWorkspace<S, A>),
+    (engine, workspace): (&DynEngine<S>, &EngineWorkspace),
     x: &mut S::Vector,
     (start, trusted, from_zero): (Option<&S::Vector>, bool, bool),
     certifier: &mut Certifier<'_, S, A>,
@@ -116,12 +117,12 @@ pub(super) fn take_best<S: SolverSpace, A: LinearOperator<S>>(
 /// Refines an x whose backward error is that of rounding: corrections for a residual in twice the digits where the factor is
 /// complete, then numbers nearby. Whether it meets the tolerance then. Iterations of corrections are not counted.
 pub(super) fn polish<S: SolverSpace, A: LinearOperator<S>>(
-    (engine, workspace): (&AnyEngine<S>, &mut AnyWorkspace<S, A>),
+    (engine, workspace): (&DynEngine<S>, &mut EngineWorkspace),
     x: &mut S::Vector,
     certifier: &mut Certifier<'_, S, A>,
     complete: bool,
 ) -> Result<bool, SolveError> {
-    let (space, a) = (certifier.space(), certifier.a());
+    let (space, a) = (certifier.space(), Operand::Operator(certifier.a()));
     let corrections =
         if complete && certifier.is_at_limit() && !certifier.has_own_criterion() { CORRECTIONS } else { 0 };
     let mut slow = 0;

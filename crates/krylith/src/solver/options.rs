@@ -11,7 +11,6 @@ use crate::precond::registry::OwnRecipe;
 use crate::schedule::Schedule;
 use crate::sparsify::Sparsify;
 use crate::transform::Ordering;
-use std::any::Any;
 use std::sync::Arc;
 
 /// Options of a solve. A method for each, which returns the options changed; what is not called keeps its default.
@@ -110,7 +109,7 @@ impl Solver {
     where
         R: Recipe<DefaultSpace, Csr<f64>, Symbolic: 'static> + Send + Sync + 'static,
         <R::Symbolic as Symbolic<DefaultSpace, Csr<f64>>>::Factor:
-            Preconditioner<DefaultSpace, Csr<f64>, Scratch: Any + Send> + Send + Sync + 'static,
+            Preconditioner<DefaultSpace, Csr<f64>> + Send + Sync + 'static,
     {
         let own = OwnRecipe { name: name.into(), recipe: Arc::new(recipe) };
         self.preconditioner = PrecondSpec::own(&own);

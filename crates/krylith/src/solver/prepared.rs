@@ -11,7 +11,7 @@ use super::threads::Transposed;
 use super::winner::{Memory, Winner};
 use super::workspace::{Lease, Pool, Workspace};
 use crate::choice::Method;
-use crate::engine::{AnyEngine, DefaultSpace, SolverSpace};
+use crate::engine::{DefaultSpace, DynEngine, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::learn::TrainedMatrix;
 use crate::matrix::{Csr, Pattern, SeenValues, sizes_of_matrix};
@@ -48,7 +48,7 @@ pub struct Prepared<A: LinearOperator<S>, S: SolverSpace = DefaultSpace> {
     pub(super) stores: &'static [&'static dyn FindStore<S>],
     pub(super) layout: S::Layout,
     pub(super) method: Method,
-    pub(super) engine: AnyEngine<S>,
+    pub(super) engine: DynEngine<S>,
     pub(super) pool: Pool<S, A>,
     pub(super) summary: SetupSummary,
     pub(super) plan: SolvePlan,

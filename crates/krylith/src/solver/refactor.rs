@@ -2,7 +2,7 @@
 
 use super::build::set_up_permuted;
 use super::prepared::{Prepared, Seen};
-use crate::engine::{AnyEngine, Engine, SolverSpace};
+use crate::engine::SolverSpace;
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::{Csr, exact_scale};
 use crate::operator::LinearOperator;
@@ -61,7 +61,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         };
         let reserved = self.sparsified.as_ref().map_or(0, Sparsified::bytes)
             + self.paired.as_ref().map_or(0, Paired::bytes);
-        if self.factored.is_some() && scale != 1.0 && !Engine::<S, A>::is_scaled(&self.engine) {
+        if self.factored.is_some() && scale != 1.0 && !self.engine.is_scaled() {
             // Values that left the range since the preparation: everything is prepared anew, on the scaled matrix.
             let Prepared { options, space, stores, method, layout, plan, .. } = self;
             let mut setup = SetupContext::new(
@@ -83,13 +83,13 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
             if let Some((engine, mut summary)) = built {
                 summary.predicted += reserved;
                 summary.held += reserved;
-                (self.engine, self.summary) = (AnyEngine::Stored(engine), summary);
+                (self.engine, self.summary) = (engine, summary);
                 self.pool.clear();
                 return Ok(self.summary.shift);
             }
         }
         let (engine, space) = (&mut self.engine, &*self.space);
-        let attempt = |shift| Engine::<S, A>::refactor(engine, space, source, shift);
+        let attempt = |shift| engine.refactor(space, source, shift);
         let kind = &self.summary.kind;
         let recover = self.plan.shifts() && kind.info().can_shift;
         let attempts = Attempts { begin: self.summary.shift, ..Attempts::new(kind, recover) };

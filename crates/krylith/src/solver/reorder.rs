@@ -12,7 +12,7 @@ use crate::plan::TINY;
 use crate::precond::PrecondSpec;
 use crate::precond::threshold::{ByThreshold, Scale};
 use crate::report::Recovery;
-use crate::setup::{Built, SetupContext, SetupRecorder, SetupSummary};
+use crate::setup::{SetupContext, SetupRecorder, SetupSummary};
 use crate::store::{FindStore, in_stores};
 use crate::transform::{Matching, MatchingError, Ordering, OrderingError, order};
 
@@ -179,11 +179,7 @@ pub(super) fn reordered<S: SolverSpace>(
         triangles = Some(factor);
     }
     let inner = found.inner(setup, &matrices);
-    let (built, mut summary) = in_stores(inner, stores, (kind, triangles), recorder)?;
-    let engine = match built {
-        Built::Placed(engine) => engine,
-        Built::InOrder(m) => space.engine_by_rows(m)?,
-    };
+    let (engine, mut summary) = in_stores(inner, stores, (kind, triangles), recorder)?;
     summary.predicted += extra;
     summary.held += extra;
     summary.ordering = found.words.join(", then ");

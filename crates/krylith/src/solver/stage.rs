@@ -7,7 +7,7 @@ use super::planned::Place;
 use super::prepared::{Prepared, Seen};
 use super::winner::{Winner, fingerprint};
 use crate::choice::{Method, Precision};
-use crate::engine::{AnyEngine, AnyWorkspace, Engine, SolverSpace};
+use crate::engine::{DynEngine, EngineWorkspace, Operand, SolverSpace};
 use crate::error::{BackendError, SolveError};
 use crate::matrix::{Csr, exact_scale};
 use crate::operator::LinearOperator;
@@ -22,13 +22,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// What runs: the prepared engine and method, or others for this right-hand side alone.
-pub(super) struct Stage<'w, S: SolverSpace, A: LinearOperator<S>> {
+pub(super) struct Stage<'w, S: SolverSpace> {
     pub(super) method: Method,
     /// Instead of the prepared one.
     pub(super) engine: Option<Arc<SetUp<S>>>,
-    pub(super) prepared: &'w mut AnyWorkspace<S, A>,
+    pub(super) prepared: &'w mut EngineWorkspace,
     /// Of another engine or method.
-    pub(super) other: Option<AnyWorkspace<S, A>>,
+    pub(super) other: Option<EngineWorkspace>,
     pub(super) precision: Precision,
     pub(super) ordering: Ordering,
     /// Seconds of the plan's machine, where they were predicted.
@@ -45,11 +45,11 @@ pub(super) struct Stage<'w, S: SolverSpace, A: LinearOperator<S>> {
     pub(super) steps: Vec<Recovery>,
 }
 
-impl<S: SolverSpace, A: LinearOperator<S>> Stage<'_, S, A> {
+impl<S: SolverSpace> Stage<'_, S> {
     pub(super) fn parts<'s>(
         &'s mut self,
-        prepared: &'s AnyEngine<S>,
-    ) -> (&'s AnyEngine<S>, &'s mut AnyWorkspace<S, A>) {
+        prepared: &'s DynEngine<S>,
+    ) -> (&'s DynEngine<S>, &'s mut EngineWorkspace) {
         let engine = self.engine.as_ref().map_or(prepared, |set_up| &set_up.engine);
         (engine, self.other.as_mut().unwrap_or(self.prepared))
     }
@@ -60,7 +60,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Stage<'_, S, A> {
     }
 
     /// Takes the rung that has won before for the planned method, if it is known to be better for this right-hand side; what the report says of it.
-    pub(super) fn begin(
+    pub(super) fn begin<A: LinearOperator<S>>(
         &mut self,
         (prepared, space, a): (&Prepared<A, S>, &S, &A),
         b: &S::Vector,
@@ -75,7 +75,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Stage<'_, S, A> {
     }
 
     /// Runs what has won before.
-    fn take(
+    fn take<A: LinearOperator<S>>(
         &mut self,
         prepared: &Prepared<A, S>,
         space: &S,
@@ -83,7 +83,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Stage<'_, S, A> {
         known: &Winner<S>,
     ) -> Result<(), SolveError> {
         let engine = known.engine.as_ref().map_or(&prepared.engine, |set_up| &set_up.engine);
-        self.other = Some(engine.workspace(space, a, known.method)?);
+        self.other = Some(engine.workspace(space, Operand::Operator(a), known.method)?);
         (self.engine, self.method) = (known.engine.clone(), known.method);
         (self.precision, self.ordering) = (known.precision, known.ordering);
         self.steps.clone_from(&known.steps);
@@ -91,7 +91,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Stage<'_, S, A> {
     }
 
     /// What later solves may begin with, after a solve that has an answer: the last of these rungs, where the planned method failed.
-    pub(super) fn winner(
+    pub(super) fn winner<A: LinearOperator<S>>(
         &self,
         certifier: &Certifier<'_, S, A>,
         rungs: &[Rung],
@@ -124,7 +124,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Stage<'_, S, A> {
 pub(super) fn enter_next<S: SolverSpace, A: LinearOperator<S>>(
     (prepared, findings): (&Prepared<A, S>, &Findings),
     certifier: &Certifier<'_, S, A>,
-    stage: &mut Stage<'_, S, A>,
+    stage: &mut Stage<'_, S>,
     (failure, failed): (Failure, String),
     recovery: &mut Vec<Recovery>,
 ) -> Result<bool, SolveError> {
@@ -165,7 +165,7 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
     space: &S,
     a: &A,
     next: &Remedy,
-    stage: &mut Stage<'_, S, A>,
+    stage: &mut Stage<'_, S>,
 ) -> Result<(), SolveError> {
     stage.steps.clear();
     if let Some(known) = stage.known.clone().filter(|known| known.is_of(next)) {
@@ -219,7 +219,7 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
         (Some(_), None) => Some(without(space, a.domain(), method)),
     };
     let engine = built.as_ref().map_or(&prepared.engine, |set_up| &set_up.engine);
-    stage.other = Some(engine.workspace(space, a, method)?);
+    stage.other = Some(engine.workspace(space, Operand::Operator(a), method)?);
     (stage.engine, stage.method) = (built.map(Arc::new), method);
     (stage.precision, stage.ordering) = match preconditioner {
         Some(_) => (precision, solver.reorder),
@@ -236,7 +236,7 @@ fn enter<S: SolverSpace, A: LinearOperator<S>>(
 /// What the rest of a run is weighed against, if the plan has something that may be faster.
 pub(super) fn patience<'p, S: SolverSpace, A: LinearOperator<S>>(
     prepared: &'p Prepared<A, S>,
-    stage: &Stage<'_, S, A>,
+    stage: &Stage<'_, S>,
     certifier: &Certifier<'p, S, A>,
     findings: &Rc<RefCell<Findings>>,
 ) -> Option<Patience<'p>> {

@@ -11,7 +11,7 @@ use super::stage::{Stage, enter_next, patience};
 use super::winner::Winner;
 use super::workspace::Workspace;
 use crate::choice::Method;
-use crate::engine::{Engine, SolverSpace};
+use crate::engine::SolverSpace;
 use crate::error::{BackendError, SolveError};
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
@@ -137,7 +137,7 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
     x: &mut S::Vector,
     guess: &mut Option<S::Vector>,
     certifier: &mut Certifier<'p, S, A>,
-    stage: &mut Stage<'_, S, A>,
+    stage: &mut Stage<'_, S>,
     (recovery, rungs): (&mut Vec<Recovery>, &mut Vec<Rung>),
     observer: &mut dyn Observer<f64>,
 ) -> Result<Outcome, SolveError> {

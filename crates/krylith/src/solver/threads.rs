@@ -4,11 +4,11 @@ use super::options::Solver;
 use super::prepared::{Prepared, Seen};
 use super::stages::Watch;
 use crate::block::InBlocks;
-use crate::engine::{DynEngine, InOrder, SolverSpace};
-use crate::error::SolveError;
+use crate::engine::SolverSpace;
+use crate::error::{BackendError, SolveError};
 use crate::matrix::Csr;
 use crate::observe::Observer;
-use crate::operator::{DynPreconditioner, LinearOperator};
+use crate::operator::{AnyOperator, LinearOperator};
 use crate::plan::SolvePlan;
 use crate::precond::{ByRows, InSingle};
 use crate::report::Report;
@@ -27,8 +27,8 @@ impl SolverSpace for Threads<f64> {
         self
     }
 
-    fn engine_by_rows(&self, m: DynPreconditioner<Self, Csr<f64>>) -> Result<DynEngine<Self>, SolveError> {
-        Ok(DynEngine::new(InOrder::new(m)))
+    fn operator_of_rows<'a>(&self, a: &'a Csr<f64>) -> Result<&'a dyn AnyOperator<Self>, BackendError> {
+        Ok(a)
     }
 
     fn begin_report(&self, profile: bool) {

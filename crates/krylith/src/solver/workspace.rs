@@ -2,7 +2,7 @@
 
 use super::prepared::Prepared;
 use crate::choice::Method;
-use crate::engine::{AnyEngine, AnyWorkspace, Engine, SolverSpace};
+use crate::engine::{DynEngine, EngineWorkspace, Operand, SolverSpace};
 use crate::error::SolveError;
 use crate::operator::LinearOperator;
 use std::ops::{Deref, DerefMut};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 pub(super) struct Workspace<S: SolverSpace, A: LinearOperator<S>> {
     /// Its own where another solve has the prepared one.
     pub(super) space: Arc<S>,
-    pub(super) engine: AnyWorkspace<S, A>,
+    pub(super) engine: EngineWorkspace,
     pub(super) vectors: Vectors<S, A>,
     /// x of a caller whose numbers are not vectors of the space; none while a solve has it.
     pub(super) x: Option<S::Vector>,
@@ -31,14 +31,20 @@ pub(super) struct Vectors<S: SolverSpace, A: LinearOperator<S>> {
 impl<S: SolverSpace, A: LinearOperator<S>> Workspace<S, A> {
     pub(super) fn new(
         space: Arc<S>,
-        engine: &AnyEngine<S>,
+        engine: &DynEngine<S>,
         a: &A,
         method: Method,
     ) -> Result<Self, SolveError> {
         let vectors =
             Vectors { b: space.zeros(&a.range())?, r: space.zeros(&a.range())?, scratch: a.scratch(&space)? };
         let x = Some(space.zeros(&a.domain())?);
-        Ok(Workspace { engine: engine.workspace(&space, a, method)?, space, vectors, x, guess: None })
+        Ok(Workspace {
+            engine: engine.workspace(&space, Operand::Operator(a), method)?,
+            space,
+            vectors,
+            x,
+            guess: None,
+        })
     }
 }
 

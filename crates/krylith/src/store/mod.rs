@@ -26,7 +26,6 @@ use crate::setup::{Memory, SetupContext, SetupRecorder, SetupSummary, Storing};
 use crate::sliced::SharedSlices;
 use crate::space::Threads;
 use over::Over;
-use std::any::Any;
 use unplaced::{PlacedDiagonal, Unplaced};
 
 /// What a store is asked for.
@@ -228,9 +227,7 @@ pub enum OverStore<S: SolverSpace> {
 
 impl<S: SolverSpace> OverStore<S> {
     /// In the order of a store that keeps matrices as `K`.
-    pub fn new<K: 'static>(
-        m: impl Preconditioner<S, K, Scratch: Any + Send> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn new<K: 'static>(m: impl Preconditioner<S, K> + Send + Sync + 'static) -> Self {
         OverStore::Placed(DynPreconditioner::new(Over::<K, _>::new(m)))
     }
 

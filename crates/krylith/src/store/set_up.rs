@@ -2,7 +2,7 @@
 
 use super::{FindStore, Found, Kept, Made, Needs, OverStore, Request, Role, Store};
 use crate::choice::Method;
-use crate::engine::{DynEngine, Matrices, PlacedEngine, SolverSpace};
+use crate::engine::{DynEngine, InOrder, Matrices, PlacedEngine, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::operator::DynPreconditioner;
 use crate::placement::{AsGiven, KeptMatrix, SharedPlacement, Storage};
@@ -10,7 +10,7 @@ use crate::plan::{Considered, SolvePlan, StorageKind};
 use crate::precond::fsai::{Fsai, Inverse};
 use crate::precond::registry::Construction;
 use crate::precond::{PrecondSpec, make_by_rows};
-use crate::setup::{Built, OneFactor, SetupContext, SetupRecorder, SetupSummary, Storing, vector_bytes};
+use crate::setup::{OneFactor, SetupContext, SetupRecorder, SetupSummary, Storing, vector_bytes};
 use std::sync::Arc;
 
 /// What a preconditioner is made of, but for an approximate inverse, whose matrices come first.
@@ -42,20 +42,19 @@ fn unsupported() -> SolveError {
 
 /// Sets up in the first store that takes the system, with rows and columns as they are. Triangles by threshold may have been made before.
 pub(crate) fn in_stores<S: SolverSpace>(
-    setup: SetupContext<'_, S>,
+    mut setup: SetupContext<'_, S>,
     stores: &[&dyn FindStore<S>],
     (kind, triangles): (&PrecondSpec, Option<OneFactor>),
     recorder: &mut SetupRecorder,
-) -> Result<(Built<S>, SetupSummary), SolveError> {
-    match made(setup, stores, (kind, triangles), recorder)? {
-        InStore::Parts(setup, parts) => finish(&setup, kind, parts),
-        InStore::Engine(engine, summary) => Ok((Built::Placed(engine), summary)),
-        InStore::Nowhere(setup) if kind.is_none() => {
-            let (m, summary) = no_preconditioner(setup.space, setup.layout.clone(), setup.method);
-            Ok((Built::InOrder(m), summary))
+) -> Result<(DynEngine<S>, SetupSummary), SolveError> {
+    match made(&mut setup, stores, (kind, triangles), recorder)? {
+        InStore::Parts(parts) => finish(&setup, kind, *parts),
+        InStore::Engine(engine, summary) => Ok((engine, summary)),
+        InStore::Nowhere if kind.is_none() => {
+            Ok(no_preconditioner(setup.space, setup.layout.clone(), setup.method))
         }
         // What no store has taken must not run without a preconditioner.
-        InStore::Nowhere(_) => Err(unsupported()),
+        InStore::Nowhere => Err(unsupported()),
     }
 }
 
@@ -73,16 +72,15 @@ pub struct Level<S: SolverSpace> {
 
 /// Keeps the source of a set-up, and makes this preconditioner from it, in the first store that takes both.
 pub fn level<S: SolverSpace<Layout: Send + Sync> + 'static>(
-    setup: SetupContext<'_, S>,
+    mut setup: SetupContext<'_, S>,
     stores: &[&dyn FindStore<S>],
     kind: &PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<Level<S>, SolveError> {
-    let (setup, parts) = match made(setup, stores, (kind, None), recorder)? {
-        InStore::Parts(setup, parts) => (setup, parts),
-        InStore::Engine(..) | InStore::Nowhere(_) => return Err(unsupported()),
+    let InStore::Parts(parts) = made(&mut setup, stores, (kind, None), recorder)? else {
+        return Err(unsupported());
     };
-    let Parts { store, matrices, made, described, .. } = parts;
+    let Parts { store, matrices, made, described, .. } = *parts;
     let matrix = match matrices {
         Some(Matrices { a, .. }) => a,
         None => store.keep(&setup, Role::Source, setup.source, recorder)?,
@@ -104,34 +102,32 @@ struct Parts<S: SolverSpace> {
 }
 
 /// What came of asking the stores.
-enum InStore<'a, S: SolverSpace> {
-    Parts(SetupContext<'a, S>, Parts<S>),
+enum InStore<S: SolverSpace> {
+    Parts(Box<Parts<S>>),
     /// Of a store whose iteration has another space.
     Engine(DynEngine<S>, SetupSummary),
-    Nowhere(SetupContext<'a, S>),
+    Nowhere,
 }
 
-fn made<'a, S: SolverSpace>(
-    mut setup: SetupContext<'a, S>,
+fn made<S: SolverSpace>(
+    setup: &mut SetupContext<'_, S>,
     stores: &[&dyn FindStore<S>],
     (kind, triangles): (&PrecondSpec, Option<OneFactor>),
     recorder: &mut SetupRecorder,
-) -> Result<InStore<'a, S>, SolveError> {
+) -> Result<InStore<S>, SolveError> {
     if !kind.is_none() {
         setup.choose_precision(kind, recorder);
     }
     if let Construction::Inverse(recipe) = kind.construct() {
-        let parts = by_products(&setup, stores, (kind, recipe), recorder)?;
-        return Ok(InStore::Parts(setup, parts));
+        return by_products(setup, stores, (kind, recipe), recorder).map(Box::new).map(InStore::Parts);
     }
-    let request = Request { kind, needs: needs_of(&setup, kind)? };
-    let Some(taken) = first(&setup, stores, &request, recorder)? else { return Ok(InStore::Nowhere(setup)) };
-    if let Some((engine, summary)) = taken.store.engine(&setup, &request, recorder)? {
+    let request = Request { kind, needs: needs_of(setup, kind)? };
+    let Some(taken) = first(setup, stores, &request, recorder)? else { return Ok(InStore::Nowhere) };
+    if let Some((engine, summary)) = taken.store.engine(setup, &request, recorder)? {
         recorder.considered.push(taken.considered(kind, None));
         return Ok(InStore::Engine(engine, summary));
     }
-    let parts = over(taken, &setup, (&request, triangles), recorder)?;
-    Ok(InStore::Parts(setup, parts))
+    over(taken, setup, (&request, triangles), recorder).map(Box::new).map(InStore::Parts)
 }
 
 /// A store that takes a system.
@@ -241,7 +237,7 @@ fn finish<S: SolverSpace>(
     setup: &SetupContext<'_, S>,
     kind: &PrecondSpec,
     parts: Parts<S>,
-) -> Result<(Built<S>, SetupSummary), SolveError> {
+) -> Result<(DynEngine<S>, SetupSummary), SolveError> {
     let Parts { store, matrices, made, described: (words, storing), is_unforeseen } = parts;
     let (memory, vectors) = (store.memory(), store.vector_bytes(setup));
     let Made { m, nnz, bytes, predicted, shift, schedule, words: more, .. } = made;
@@ -265,14 +261,14 @@ fn finish<S: SolverSpace>(
         held,
         storing: Storing { narrow: storing.narrow || narrow, ..storing },
     };
-    let built = match (store.placement(), matrices, m) {
+    let engine: DynEngine<S> = match (store.placement(), matrices, m) {
         (Some(placement), Some(matrices), OverStore::Placed(m)) => {
-            Built::Placed(DynEngine::new(PlacedEngine::new(placement, matrices, m)))
+            Box::new(PlacedEngine::new(placement, matrices, m))
         }
-        (None, None, OverStore::InOrder(m)) => Built::InOrder(m),
+        (None, None, OverStore::InOrder(m)) => Box::new(InOrder::new(m)),
         _ => return Err(BackendError::Failed { what: "a factor in another order than A".into() }.into()),
     };
-    Ok((built, summary))
+    Ok((engine, summary))
 }
 
 /// An approximate inverse: A and its matrices where they take the fewest bytes.
@@ -415,7 +411,7 @@ pub(crate) fn no_preconditioner<S: SolverSpace>(
     space: &S,
     layout: S::Layout,
     method: Method,
-) -> (DynPreconditioner<S, crate::Csr<f64>>, SetupSummary) {
+) -> (DynEngine<S>, SetupSummary) {
     let bytes = vector_bytes(method, space.len(&layout)) as usize;
     let summary = SetupSummary {
         kind: PrecondSpec::none(),
@@ -429,7 +425,8 @@ pub(crate) fn no_preconditioner<S: SolverSpace>(
         held: bytes,
         storing: Storing::BY_ROWS,
     };
-    (DynPreconditioner::new(crate::operator::Identity::<S>::new(layout)), summary)
+    let m = DynPreconditioner::new(crate::operator::Identity::<S>::new(layout));
+    (Box::new(InOrder::new(m)), summary)
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(super) struct UnplacedScratch<S: Space> {
     own: Box<dyn Any + Send>,
 }
 
-impl<S: Space> LinearOperator<S> for Unplaced<S> {
+impl<S: Space<Vector: Send> + 'static> LinearOperator<S> for Unplaced<S> {
     type Scratch = UnplacedScratch<S>;
 
     fn domain(&self) -> S::Layout {
@@ -60,7 +60,7 @@ impl<S: Space> LinearOperator<S> for Unplaced<S> {
     }
 }
 
-impl<S: Space + 'static> Preconditioner<S, KeptMatrix<S>> for Unplaced<S> {
+impl<S: Space<Vector: Send> + 'static> Preconditioner<S, KeptMatrix<S>> for Unplaced<S> {
     fn refactor(&mut self, _: &S, _: &KeptMatrix<S>) -> Result<(), SetupError> {
         Err(BackendError::Unsupported { what: "a preconditioner in the order of A without A by rows" }.into())
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::block::{BlockKind, BlockMatrix, BlockPreconditioner, BlockRecipe};
 use crate::error::SetupError;
-use crate::krylov::{EisenstatCg, System};
+use crate::krylov::{EisenstatCg, SplitSystem};
 use crate::matrix::Csr;
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use crate::precond::{Form, Incomplete, Kind, PreservedSums};
@@ -457,10 +457,10 @@ fn an_exact_residual_of_zero_is_met() {
     let mut m = StencilSymbolic::new(&a, Form::CHOLESKY, 0, 2).and_then(|s| s.allocate::<f64>()).unwrap();
     let (mut b, mut x) = (a.vector(), a.vector());
     a.gather(&space, &vector(grid.points()), &mut b).unwrap();
-    let system = System { space: &space, a: &a, m: &m };
+    let system = SplitSystem { space: &space, a: &a, m: &m };
     assert!(EisenstatCg::new(system).unwrap().is_none(), "there is no factor yet");
     m.refactor(&space, &a).unwrap();
-    let system = System { space: &space, a: &a, m: &m };
+    let system = SplitSystem { space: &space, a: &a, m: &m };
     let mut cg = EisenstatCg::new(system).unwrap().unwrap();
     let mut limit = IterationLimit(5);
     let finish = cg.solve(system, &b, &mut x, &mut limit, &mut ()).unwrap();
@@ -468,10 +468,10 @@ fn an_exact_residual_of_zero_is_met() {
     assert_eq!((finish.iterations, finish.residual_norm), (1, 0.0));
     // Another matrix of as many positions is not this one.
     let other = StencilMatrix::from_fn(&space, grid, &point, 1, |_, _, block| block[0] = 3.0).unwrap();
-    let system = System { space: &space, a: &other, m: &m };
+    let system = SplitSystem { space: &space, a: &other, m: &m };
     assert!(cg.solve(system, &b, &mut x, &mut limit, &mut ()).is_err());
     m.release();
-    let system = System { space: &space, a: &a, m: &m };
+    let system = SplitSystem { space: &space, a: &a, m: &m };
     assert!(cg.solve(system, &b, &mut x, &mut limit, &mut ()).is_err(), "there is no factor any more");
     assert!(m.apply(&space, &b, &mut x, &mut m.scratch(&space).unwrap()).is_err());
 }

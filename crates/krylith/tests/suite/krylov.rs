@@ -3,9 +3,12 @@
 
 use crate::sequential::{Alternating, Diagonal, Rows, SYNCHRONISATIONS, Sequential, ilu0, jacobi};
 use krylith::gallery::Problem;
-use krylith::krylov::{BiCgStab, Cg, Fgmres, Finish, Gmres, Minres, Status, System};
+use krylith::krylov::{
+    BiCgStab, Cg, Fgmres, Finish, Gmres, KrylovMethod, Minres, Start, Status, System, for_method,
+};
 use krylith::observe::{History, Iteration, Observer};
-use krylith::operator::{Identity, LinearOperator};
+use krylith::operator::{AnyScratch, Identity, LinearOperator};
+use krylith::space::Space;
 use krylith::stop::{IterationLimit, Residual, StopReason, StoppingCriterion};
 use krylith::{BackendError, Csr};
 use std::cell::Cell;
@@ -582,4 +585,75 @@ fn an_iteration_costs_what_the_table_says() {
         let each = [0, 1, 2].map(|k| costs[1][k] - costs[0][k]);
         assert_eq!(each, [5 * a_each, 5 * m_each, 5 * synchronisations], "{by:?}");
     }
+}
+
+/// A method from outside the crate: x += M⁻¹ (b − A x).
+struct Richardson {
+    r: Vec<f64>,
+    z: Vec<f64>,
+    of_a: AnyScratch,
+    of_m: AnyScratch,
+}
+
+impl Richardson {
+    fn new(System { space, a, m }: System<'_, Sequential>) -> Result<Self, BackendError> {
+        let layout = a.domain();
+        let (r, z) = (space.zeros(&layout)?, space.zeros(&layout)?);
+        Ok(Richardson { r, z, of_a: a.scratch(space)?, of_m: m.scratch(space)? })
+    }
+}
+
+impl KrylovMethod<Sequential> for Richardson {
+    fn run(
+        &mut self,
+        _: Start,
+        System { space, a, m }: System<'_, Sequential>,
+        b: &Vec<f64>,
+        x: &mut Vec<f64>,
+        stop: &mut dyn StoppingCriterion<f64>,
+        observer: &mut dyn Observer<f64, Vec<f64>>,
+    ) -> Result<Finish<f64>, BackendError> {
+        let Richardson { r, z, of_a, of_m } = self;
+        let rhs_norm = space.norm(b)?;
+        for index in 0.. {
+            a.apply(space, x, r, of_a)?;
+            space.axpby(1.0, b, -1.0, r)?;
+            let residual_norm = space.norm(r)?;
+            let at = Iteration { index, residual_norm, rhs_norm };
+            let observed = observer.iterated(&at);
+            let status = stop.check(&at).map(Status::Stopped);
+            if let Some(status) = status.or(observed.is_break().then_some(Status::Interrupted)) {
+                return Ok(Finish { status, iterations: index, residual_norm });
+            }
+            m.apply(space, r, z, of_m)?;
+            space.axpby(1.0, z, 1.0, x)?;
+        }
+        unreachable!("a criterion ends it")
+    }
+
+    fn kept(&self) -> Option<(&Vec<f64>, f64)> {
+        None
+    }
+}
+
+/// It runs wherever one of the library's does, and takes more iterations than conjugate gradients.
+#[test]
+fn a_method_from_outside() {
+    let a = definite();
+    let (m, rows, b) = (ilu0(&a), Rows(a.clone()), vec![1.0; N]);
+    let system = System { space: &Sequential, a: &rows, m: &m };
+    let mut counts = Vec::new();
+    let methods: [Box<dyn KrylovMethod<Sequential>>; 2] =
+        [Box::new(Richardson::new(system).unwrap()), for_method(krylith::Method::Cg, system).unwrap()];
+    for mut method in methods {
+        let (mut x, mut history) = (vec![0.0; N], History::default());
+        let mut stop = (Residual { rtol: 1e-10, atol: 0.0 }, IterationLimit(500));
+        let finish = method.run(Start::Fresh, system, &b, &mut x, &mut stop, &mut history).unwrap();
+        assert_eq!(finish.status, Status::Stopped(StopReason::ResidualMet));
+        let mut product = vec![0.0; N];
+        a.mul_vec(&x, &mut product).unwrap();
+        assert!(product.iter().zip(&b).all(|(p, b)| (p - b).abs() < 1e-8));
+        counts.push(finish.iterations);
+    }
+    assert!(counts[0] > counts[1] && counts[1] > 1, "{counts:?}");
 }

@@ -295,7 +295,7 @@ impl<S, K, P> Preconditioner<S, K> for FsaiFactor<P>
 where
     S: SolverSpace,
     K: Storage<S>,
-    P: Storage<S>,
+    P: Storage<S> + 'static,
 {
     fn refactor(&mut self, space: &S, a: &K) -> Result<(), SetupError> {
         match a.matrix() {
@@ -341,7 +341,7 @@ pub struct FsaiScratch<S: SolverSpace, P: Storage<S>> {
     own: [P::Scratch; 2],
 }
 
-impl<S: SolverSpace, P: Storage<S>> LinearOperator<S> for FsaiFactor<P> {
+impl<S: SolverSpace, P: Storage<S> + 'static> LinearOperator<S> for FsaiFactor<P> {
     type Scratch = FsaiScratch<S, P>;
 
     fn domain(&self) -> S::Layout {

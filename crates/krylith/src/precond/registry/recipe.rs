@@ -5,7 +5,6 @@ use crate::error::SetupError;
 use crate::matrix::Csr;
 use crate::operator::{DynPreconditioner, Given, Preconditioner, Recipe, Symbolic};
 use crate::space::Threads;
-use std::any::Any;
 use std::fmt::{Debug, Formatter};
 use std::sync::Arc;
 
@@ -59,7 +58,7 @@ impl<R> AnyRecipe for R
 where
     R: Recipe<Threads<f64>, Csr<f64>, Symbolic: 'static> + Send + Sync,
     <R::Symbolic as Symbolic<Threads<f64>, Csr<f64>>>::Factor:
-        Preconditioner<Threads<f64>, Csr<f64>, Scratch: Any + Send> + Send + Sync + 'static,
+        Preconditioner<Threads<f64>, Csr<f64>> + Send + Sync + 'static,
 {
     fn analyze(
         &self,
@@ -81,7 +80,7 @@ struct Analyzed<T>(T);
 impl<T> AnySymbolic for Analyzed<T>
 where
     T: Symbolic<Threads<f64>, Csr<f64>>,
-    T::Factor: Preconditioner<Threads<f64>, Csr<f64>, Scratch: Any + Send> + Send + Sync + 'static,
+    T::Factor: Preconditioner<Threads<f64>, Csr<f64>> + Send + Sync + 'static,
 {
     fn factor(
         &self,
