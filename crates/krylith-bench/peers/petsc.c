@@ -3,8 +3,39 @@
  *
  * Norms are those of the unpreconditioned residual: asked for in CG, natural to the others preconditioned from the right.
  * Filling the matrix object is `import`; KSPSetUp with the blocks is set-up. */
-#include "grid.h"
+#include "peer.h"
 #include <petscksp.h>
+
+/* Rows of blocks, each by rows. */
+typedef struct {
+    int rows;
+    int *row_ptr, *col_idx;
+    double *values;
+} Blocks;
+
+/* The block rows from `first` to `last` of a matrix whose blocks are full. */
+static Blocks to_blocks(const Csr *a, const double *values, int d, int first, int last) {
+    size_t blocks = ((size_t)a->row_ptr[last * d] - (size_t)a->row_ptr[first * d]) / ((size_t)d * d);
+    Blocks b = {.rows = last - first, .row_ptr = room(4 * ((size_t)(last - first) + 1)), .col_idx = room(4 * blocks)};
+    b.values = room(8 * blocks * d * d);
+    b.row_ptr[0] = 0;
+    for (int i = first; i < last; i++) {
+        int begin = a->row_ptr[i * d], length = a->row_ptr[i * d + 1] - begin, at = b.row_ptr[i - first];
+        if (length % d) fail("the blocks are not full");
+        for (int k = 0; k < length / d; k++) {
+            int column = a->col_idx[begin + k * d];
+            if (column % d) fail("the blocks are not full");
+            b.col_idx[at + k] = column / d;
+            for (int r = 0; r < d; r++) {
+                int from = a->row_ptr[i * d + r] + k * d;
+                if (a->col_idx[from] != column || a->row_ptr[i * d + r + 1] - a->row_ptr[i * d + r] != length) fail("the blocks are not full");
+                memcpy(b.values + ((size_t)(at + k) * d + r) * d, values + from, 8 * (size_t)d);
+            }
+        }
+        b.row_ptr[i - first + 1] = at + length / d;
+    }
+    return b;
+}
 
 static int rank, ranks;
 
