@@ -87,7 +87,7 @@ pub struct Solve {
     #[arg(long, default_value = "1e-8", value_parser = tolerance, allow_negative_numbers = true)]
     pub rtol: f64,
 
-    /// Say what would be done and why, and factor nothing; with --json as a plan for --plan
+    /// Say what would be done and why, without solving; with --json as a plan for --plan
     #[arg(long, conflicts_with_all = ["x", "plot"])]
     pub explain: bool,
 

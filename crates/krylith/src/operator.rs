@@ -181,7 +181,7 @@ pub trait Recipe<S: Space, A: ?Sized> {
     /// matrix and keeps the pattern for `factor` and `refactor`.
     fn analyze(&self, space: &S, a: &A) -> Result<Self::Symbolic, SetupError>;
 
-    /// The same with what is known besides the matrix. What the solver makes is analyzed by this.
+    /// The same with what is known besides the matrix. The solver calls this one.
     fn analyze_given(&self, space: &S, a: &A, _given: &Given<'_>) -> Result<Self::Symbolic, SetupError> {
         self.analyze(space, a)
     }
@@ -191,7 +191,8 @@ pub trait Recipe<S: Space, A: ?Sized> {
         false
     }
 
-    /// Whether a bad pivot is avoided by enlarging the diagonal: [`Symbolic::factor_shifted`] is then to make a factor where that without a shift has a bad pivot.
+    /// Whether a bad pivot is avoided by enlarging the diagonal. If so, override [`Symbolic::factor_shifted`]: the default makes the factor without a shift first, which
+    /// fails.
     fn can_shift(&self) -> bool {
         false
     }

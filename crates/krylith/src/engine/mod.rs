@@ -39,7 +39,7 @@ pub trait SolverSpace:
     /// Threads of this process, for work on matrices in its memory: analysis, looking for numbers out of range.
     fn host(&self) -> &Threads<f64>;
 
-    /// A matrix by rows as an operator. Only a space whose vectors are there has one; others iterate in a placement.
+    /// A matrix by rows as an operator. Only a space whose vectors are in this process's memory has one; others iterate in a placement.
     fn operator_of_rows<'a>(&self, _a: &'a Csr<f64>) -> Result<&'a dyn AnyOperator<Self>, BackendError> {
         Err(BackendError::Unsupported { what: "an iteration on compressed rows in this space" })
     }

@@ -24,7 +24,7 @@ impl RowBits {
         RowBits(words)
     }
 
-    /// The bits that `mark` sets for a piece of so many rows, each of which it is given once.
+    /// The bits that `mark` sets. It is called once for each piece of rows.
     pub(crate) fn of_pieces(rows: usize, mark: impl Fn(Range<usize>, &mut dyn FnMut(usize)) + Sync) -> Self {
         let mut words = vec![0; rows.div_ceil(WORD)];
         parallel::for_each_piece_mut(&mut words, WORDS_PER_PIECE, |first, piece| {
@@ -35,12 +35,12 @@ impl RowBits {
         RowBits(words)
     }
 
-    /// Whether there are none, as for no rows.
+    /// Whether it has no rows.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The bit of a row; 0 behind the last one.
+    /// The bit of a row; `false` past the last one.
     #[inline]
     pub(crate) fn has(&self, row: usize) -> bool {
         self.0.get(row / WORD).is_some_and(|word| word >> (row % WORD) & 1 == 1)
@@ -54,7 +54,7 @@ impl RowBits {
         if shift == 0 { word(at) } else { word(at) >> shift | word(at + 1) << (WORD - shift) }
     }
 
-    /// How many rows of a range have their bits one after the other from its start on.
+    /// How many rows at the start of a range have their bits set, without a gap.
     #[inline]
     pub(crate) fn run(&self, rows: Range<usize>) -> usize {
         let mut at = rows.start;
@@ -82,17 +82,21 @@ impl PartialEq for Repeats {
 impl Eq for Repeats {}
 
 impl Pattern {
-    /// The rows that have the columns of the row before, each one further.
+    /// The rows that have the columns of the row before, each one further. Threads that ask at the same time may all find them: a thread of rayon that waited for
+    /// another here might have to wait for itself.
     pub(crate) fn repeats(&self) -> &RowBits {
-        self.repeats.0.get_or_init(|| {
-            let mut words = vec![0; self.nrows().div_ceil(WORD)];
-            parallel::for_each_piece_mut(&mut words, WORDS_PER_PIECE, |first, piece| {
-                for (k, word) in (first..).zip(piece) {
-                    *word = self.repeats_in(k * WORD..self.nrows().min((k + 1) * WORD));
-                }
-            });
-            RowBits(words)
-        })
+        if let Some(known) = self.repeats.0.get() {
+            return known;
+        }
+        // Where the number behind a column may not fit, no row is said to repeat another.
+        let rows = if self.ncols() <= u32::MAX as usize { self.nrows() } else { 0 };
+        let mut words = vec![0; rows.div_ceil(WORD)];
+        parallel::for_each_piece_mut(&mut words, WORDS_PER_PIECE, |first, piece| {
+            for (k, word) in (first..).zip(piece) {
+                *word = self.repeats_in(k * WORD..self.nrows().min((k + 1) * WORD));
+            }
+        });
+        self.repeats.0.get_or_init(|| RowBits(words))
     }
 
     /// Those of at most 64 rows.
@@ -118,7 +122,7 @@ impl Pattern {
     }
 }
 
-/// Whether each column is one more than the other, modulo 2³², which loses nothing.
+/// Whether each column is one more than the other; none is the last of 2³².
 #[inline]
 fn are_further(columns: &[u32], before: &[u32]) -> bool {
     agree(columns, before, |&column, &before| column ^ before.wrapping_add(1))

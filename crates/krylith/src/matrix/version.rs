@@ -37,7 +37,7 @@ impl Version {
     }
 }
 
-/// A matrix whose values were looked at and are not remembered.
+/// Names a matrix with its values, without a hash.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Stamp(u64);
 

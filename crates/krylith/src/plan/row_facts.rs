@@ -1,4 +1,4 @@
-//! The facts of rows, put together in one pass over A.
+//! The facts of rows, put together in parts, and how entries compare with their partners across the diagonal.
 //!
 //! A row that repeats the one before, in columns and values, has its facts, and where the rows of all its partners do so too it compares with them as
 //! that one did: on a grid with constant coefficients only the rows at the ends of lines are looked at entry by entry. Sums are taken in
@@ -161,7 +161,8 @@ impl RowFacts {
 pub(super) fn of_all(a: &Csr<f64>) -> (RowFacts, Compared, Vec<u32>) {
     let n = a.nrows();
     let rows = |k: usize| k * ROWS_PER_PART..n.min((k + 1) * ROWS_PER_PART);
-    let parts = parallel::map(n.div_ceil(ROWS_PER_PART), |k| Part::of(a, rows(k)));
+    let repeats = a.pattern().repeats();
+    let parts = parallel::map(n.div_ceil(ROWS_PER_PART), |k| Part::of(a, repeats, rows(k)));
     let same = RowBits::new(parts.iter().flat_map(|part| part.same).collect());
     let compared = parallel::map(parts.len(), |k| {
         parts[k].compared.unwrap_or_else(|| {
@@ -185,17 +186,17 @@ struct Part {
     large: Vec<u32>,
     /// The rows that repeat the one before, in columns and values; not the first, so that a part stands for itself.
     same: [u64; ROWS_PER_PART / WORD],
-    /// How entries compare with their partners, where no row repeats another; those of no matrix that is not square have any.
+    /// How entries compare with their partners: known at once where no row repeats another; of a matrix that is not square there are none.
     compared: Option<Compared>,
 }
 
 impl Part {
-    fn of(a: &Csr<f64>, rows: Range<usize>) -> Self {
+    fn of(a: &Csr<f64>, repeats: &RowBits, rows: Range<usize>) -> Self {
         let (mut sums, mut large, mut row) = (RowFacts::NONE, Vec::new(), RowFacts::NONE);
         let mut same = [0; ROWS_PER_PART / WORD];
         for (k, word) in same.iter_mut().enumerate() {
             let own = rows.end.min(rows.start + k * WORD)..rows.end.min(rows.start + (k + 1) * WORD);
-            *word = same_rows(a, own.clone()) & if k == 0 { !1 } else { u64::MAX };
+            *word = same_rows(a, repeats, own.clone()) & if k == 0 { !1 } else { u64::MAX };
             for i in own.clone() {
                 if *word >> (i - own.start) & 1 == 0 {
                     row = RowFacts::of(a, i);
@@ -220,9 +221,9 @@ impl Part {
 }
 
 /// The rows that repeat the one before, of at most 64.
-fn same_rows(a: &Csr<f64>, rows: Range<usize>) -> u64 {
+fn same_rows(a: &Csr<f64>, repeats: &RowBits, rows: Range<usize>) -> u64 {
     let (pattern, values) = (a.pattern(), a.values());
-    let repeats = pattern.repeats().word(rows.start);
+    let repeats = repeats.word(rows.start);
     if repeats == u64::MAX && rows.len() == WORD {
         let own = pattern.row_ptr()[rows.start]..pattern.row_ptr()[rows.end];
         let length = own.len() / WORD;
@@ -239,6 +240,8 @@ fn same_rows(a: &Csr<f64>, rows: Range<usize>) -> u64 {
 mod tests {
     use super::*;
     use crate::gallery::Problem;
+    use crate::matrix::Pattern;
+    use std::sync::Arc;
 
     /// Row by row, without any that repeats another.
     fn one_by_one(a: &Csr<f64>) -> (RowFacts, Compared, Vec<u32>) {
@@ -285,5 +288,32 @@ mod tests {
                 assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{name}");
             }
         }
+    }
+
+    /// With more threads than processors, all of which ask for the rows that repeat at the same time.
+    #[test]
+    fn many_threads_ask_at_the_same_time() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(8).build().unwrap();
+        let a = "poisson2d:500x250".parse::<Problem>().unwrap().generate().unwrap();
+        let expected = format!("{:?}", of_all(&a));
+        for _ in 0..20 {
+            let fresh = Csr::trusted(Arc::new(fresh(a.pattern())), a.values().to_vec());
+            let found = pool.install(|| {
+                let together = parallel::map(8, |_| format!("{:?}", of_all(&fresh)));
+                assert!(together.iter().all(|facts| *facts == together[0]));
+                together[0].clone()
+            });
+            assert_eq!(found, expected);
+        }
+    }
+
+    /// The same pattern, of which nothing has been found out.
+    fn fresh(pattern: &Pattern) -> Pattern {
+        Pattern::trusted(
+            pattern.nrows(),
+            pattern.ncols(),
+            pattern.row_ptr().to_vec(),
+            pattern.col_idx().to_vec(),
+        )
     }
 }

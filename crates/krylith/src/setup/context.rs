@@ -131,14 +131,21 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
         }
     }
 
-    /// The same for another matrix, as for a level of a hierarchy: `layout` is that of its vectors.
+    /// The same for another matrix, as for a level of a hierarchy: `layout` is that of its vectors. Nothing brings its entries into range, and factors are in `f64` where
+    /// the whole iteration was to be in `f32`.
     pub fn of_level<'m>(&self, matrix: &'m Csr<f64>, layout: S::Layout) -> SetupContext<'m, S>
     where
         'a: 'm,
     {
         let SetupContext { options, space, method, reserved, .. } = *self;
+        let precision = match options.precision {
+            Precision::F32 => Precision::F64,
+            other => other,
+        };
+        let options = SetupOptions { precision, ..options };
         let mut level = SetupContext::new(options, space, layout, Some(matrix), matrix, (method, 1.0));
         level.reserved = reserved;
+        level.rows = self.rows.filter(|_| std::ptr::eq(matrix, self.source));
         level
     }
 

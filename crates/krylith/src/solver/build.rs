@@ -173,7 +173,9 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         if let Some(trained) = &self.trained {
             return Ok(Arc::clone(trained));
         }
-        let solver = Solver { own: None, planned: None, precision: Precision::F64, ..self.solver.clone() };
+        let near_null = Arc::from([]);
+        let solver =
+            Solver { own: None, near_null, planned: None, precision: Precision::F64, ..self.solver.clone() };
         let solver = solver.threads(self.place.space.host().threads()).profile(false);
         let solver = solver.rtol(self.solver.rtol.max(LEAST_TOLERANCE));
         let trained = recorder.factoring(|| {

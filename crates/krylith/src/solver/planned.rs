@@ -9,7 +9,7 @@ use super::plan::Subject;
 use super::reorder::Permutations;
 use crate::choice::Method;
 use crate::engine::SolverSpace;
-use crate::error::{SetupError, SolveError};
+use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::{Csr, Stamp, exact_scale, sizes_of_matrix};
 use crate::operator::LinearOperator;
 use crate::plan::{Facts, SolvePlan};
@@ -75,15 +75,7 @@ impl Solver {
         matrix.pattern().require_square().map_err(SetupError::from)?;
         let unknowns = space.len(&a.domain());
         require_same("A and the matrix of the preconditioner", &unknowns, &matrix.ncols())?;
-        for (k, vector) in self.near_null.iter().enumerate() {
-            if vector.len() != unknowns || !vector.iter().all(|v| v.is_finite()) {
-                return Err(SolveError::Option {
-                    name: "near-null vectors",
-                    value: format!("number {k} of {} numbers", vector.len()),
-                    needed: format!("{unknowns} finite numbers are needed, one for each column of A"),
-                });
-            }
-        }
+        self.check_near_null_vectors(space, unknowns)?;
         let started = Instant::now();
         let (mut findings, mut scale) = (Findings::default(), 1.0);
         let facts = self.is_open().then(|| Facts::with_sizes(space, matrix)).transpose()?;
@@ -105,6 +97,24 @@ impl Solver {
         let mut planned = Planned { plan, other, scale, method, sparsified, findings, built: None, recorder };
         planned.try_sparsified(self, place, a, matrix)?;
         Ok(planned)
+    }
+
+    /// As many finite numbers as A has columns; all processes agree on whether they are.
+    fn check_near_null_vectors<S: SolverSpace>(&self, space: &S, unknowns: usize) -> Result<(), SolveError> {
+        let is_wrong = |v: &Vec<f64>| v.len() != unknowns || !v.iter().all(|v| v.is_finite());
+        let wrong = self.near_null.iter().position(is_wrong);
+        if self.near_null.is_empty() || space.first(wrong.map(|k| (k, 0.0)))?.is_none() {
+            return Ok(());
+        }
+        let Some(k) = wrong else {
+            let what = "near-null vectors of another process are not those of its columns";
+            return Err(BackendError::Failed { what: what.into() }.into());
+        };
+        Err(SolveError::Option {
+            name: "near-null vectors",
+            value: format!("number {k} of {} numbers", self.near_null[k].len()),
+            needed: format!("{unknowns} finite numbers are needed, one for each column of A"),
+        })
     }
 
     /// The plan with the storages that were looked at, and what the one that is taken will need. `a` and `matrix` are those of

@@ -71,15 +71,17 @@ pub struct Level<S: SolverSpace> {
 }
 
 /// Keeps the source of a set-up, and makes this preconditioner from it, in the first store that takes both.
-pub fn level<S: SolverSpace<Layout: Send + Sync> + 'static>(
+pub fn level<S: SolverSpace>(
     mut setup: SetupContext<'_, S>,
     stores: &[&dyn FindStore<S>],
     kind: &PrecondSpec,
     recorder: &mut SetupRecorder,
 ) -> Result<Level<S>, SolveError> {
-    let InStore::Parts(parts) = made(&mut setup, stores, (kind, None), recorder)? else {
-        return Err(unsupported());
-    };
+    // What is recorded are the stores that were asked for the system.
+    let asked = std::mem::take(&mut recorder.considered);
+    let made = made(&mut setup, stores, (kind, None), recorder);
+    recorder.considered = asked;
+    let InStore::Parts(parts) = made? else { return Err(unsupported()) };
     let Parts { store, matrices, made, described, .. } = *parts;
     let matrix = match matrices {
         Some(Matrices { a, .. }) => a,
@@ -95,7 +97,7 @@ struct Parts<S: SolverSpace> {
     /// None where A is the caller's own.
     matrices: Option<Matrices<KeptMatrix<S>>>,
     made: Made<S>,
-    /// The store in words, and for predicting what an iteration takes.
+    /// The store in words, and what the prediction of an iteration needs.
     described: (String, Storing),
     /// Its bytes are known once it is there.
     is_unforeseen: bool,

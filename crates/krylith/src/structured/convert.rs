@@ -48,6 +48,7 @@ impl StencilMatrix {
             // Whatever was here did not come from rows.
             self.values = Arc::new(Values::Constant { values: Vec::new(), present: Vec::new() });
             self.present = Vec::new();
+            self.whole = RowBits::default();
         }
         if self.holds(space, matrix) {
             return Ok(());
@@ -126,7 +127,7 @@ impl StencilMatrix {
         let (layout, stencil, dof) = (&*self.layout, &self.stencil, self.dof);
         let rows = Rows::new(layout.grid, stencil, &self.distances, dof);
         if dof == 1 && self.whole.is_empty() {
-            self.whole = rows.whole(matrix.pattern());
+            self.whole = rows.whole(self.source.as_ref().unwrap_or(matrix.pattern()));
         }
         let whole = &self.whole;
         let values = Arc::get_mut(&mut self.values).expect("nobody else reads them");
@@ -144,7 +145,8 @@ impl StencilMatrix {
                 layout.for_points(unit, |point, step, lane| {
                     let number = layout.grid.number(point);
                     if whole.has(number) {
-                        // SAFETY: every unit has one member, every point its own lane of a step.
+                        // SAFETY: every unit has one member, every point its own lane of a step; the row has an entry at each offset, `whole` being
+                        // that of this pattern.
                         unsafe { parts.write_row(stencil, (step, lane), matrix.row(number).1) };
                         if masked {
                             (0..stencil.len()).for_each(|offset| mark(step, lane, offset));
@@ -220,7 +222,7 @@ impl ValueParts<'_> {
                 self.lower.write(place(below, k), value);
             }
             self.diagonal.write(place(1, 0), values[below]);
-            for (k, &value) in values[below + 1..].iter().enumerate() {
+            for (k, &value) in values[below + 1..s.len()].iter().enumerate() {
                 self.upper.write(place(above, k), value);
             }
         }
@@ -348,9 +350,10 @@ impl<'a> Rows<'a> {
 
     /// The rows that have every entry of the stencil, with one unknown per point.
     fn whole(&self, pattern: &Pattern) -> RowBits {
+        let repeats = pattern.repeats();
         RowBits::of_pieces(self.grid.points(), |piece, mark| {
             let mut whole = false;
-            self.walk(pattern.repeats(), piece, |run, repeat| {
+            self.walk(repeats, piece, |run, repeat| {
                 if !repeat {
                     whole = self.is_whole(self.grid.point(run.start), run.start, pattern.row(run.start));
                 }

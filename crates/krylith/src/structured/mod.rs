@@ -20,7 +20,7 @@
 //! gradients without a product.
 //!
 //! ```
-//! use krylith::krylov::{Cg, EisenstatCg, System};
+//! use krylith::krylov::{Cg, EisenstatCg, SplitSystem, System};
 //! use krylith::operator::{Recipe, Symbolic};
 //! use krylith::precond::Incomplete;
 //! use krylith::space::Threads;
@@ -49,6 +49,7 @@
 //! let usual = Cg::new(system)?.solve(system, &b, &mut x, &mut stop, &mut ())?;
 //!
 //! // The same iterates without a product.
+//! let system = SplitSystem { space: &space, a: &a, m: &ic0 };
 //! let mut cg = EisenstatCg::new(system)?.expect("a star of reach 1 leaves A's triangles alone");
 //! let mut y = a.vector();
 //! let trick = cg.solve(system, &b, &mut y, &mut stop, &mut ())?;
