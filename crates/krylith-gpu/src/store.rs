@@ -189,7 +189,7 @@ impl Store<Space> for DeviceStore {
         made: Made<Threads<f64>>,
         recorder: &mut SetupRecorder,
     ) -> Result<Made<Space>, SolveError> {
-        let (operations, OverStore::InOrder(host)) = (made.operations, made.m) else {
+        let OverStore::InOrder(host) = made.m else {
             return Err(BackendError::Unsupported { what: "a factor in another order than A" }.into());
         };
         let (space, rows) = (setup.space, self.rows);
@@ -197,7 +197,7 @@ impl Store<Space> for DeviceStore {
         self.require_room(setup, predicted)?;
         let mut m = recorder.copying(|| DeviceFactor::of_host(space, host, rows))?;
         m.set_shift(made.shift);
-        Ok(Made { operations, ..self.made(setup, m, made.shift, predicted)? })
+        self.made(setup, m, made.shift, predicted)
     }
 
     fn describe(&self, kept: &Kept<'_, Space>, _: bool) -> (String, Storing) {

@@ -28,9 +28,9 @@ pub enum Advice {
     },
     /// Every matrix of this pattern is singular.
     CheckMatrix {
-        /// The rank is this at most.
+        /// The largest rank that such a matrix can have.
         rank: usize,
-        /// Of so many rows.
+        /// The rows of the matrix.
         rows: usize,
     },
     /// b has a part outside of the range of A.

@@ -89,7 +89,7 @@ impl<S: Space> Clone for Operand<'_, S> {
 impl<S: Space> Copy for Operand<'_, S> {}
 
 impl<'a, S: SolverSpace> Operand<'a, S> {
-    /// The matrix; an error if it is none.
+    /// The matrix; an error where the operator is not one.
     fn rows(self) -> Result<&'a Csr<f64>, BackendError> {
         let missing = || BackendError::Failed { what: "A was a matrix when it was prepared".into() };
         match self {
@@ -98,7 +98,7 @@ impl<'a, S: SolverSpace> Operand<'a, S> {
         }
     }
 
-    /// The operator; an error if the space has none for a matrix.
+    /// The operator; an error where the space has none for a matrix.
     fn operator(self, space: &S) -> Result<&'a dyn AnyOperator<S>, BackendError> {
         match self {
             Operand::Rows(a) => space.operator_of_rows(a),

@@ -224,14 +224,14 @@ fn complete(
 ) -> Result<Made<Threads<f64>>, SolveError> {
     let limit = setup.limit_of_complete();
     let symbolic = recorder.analyzing(|| setup.findings.complete(which, setup.source, Some(limit)))?;
+    let cost = symbolic.cost();
+    recorder.operations = Some(cost.flops);
     let mut f = symbolic.allocate()?;
     if setup.method == Method::Lsmr {
         f.set_small_pivots(SmallPivots::FOR_LEAST_SQUARES);
     }
     recorder.factor_with(setup.space, setup.attempts(kind).once(), setup.source, &mut f)?;
-    let cost = symbolic.cost();
-    let made = in_order(DynPreconditioner::new(f), cost.bytes() as usize);
-    Ok(Made { operations: Some(cost.flops), ..made })
+    Ok(in_order(DynPreconditioner::new(f), cost.bytes() as usize))
 }
 
 /// A preconditioner by any recipe.

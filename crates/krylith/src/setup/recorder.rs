@@ -16,6 +16,8 @@ pub struct SetupRecorder {
     pub(crate) recovery: Vec<Recovery>,
     /// The stores that were asked, in order.
     pub(crate) considered: Vec<Considered>,
+    /// Floating-point operations of the complete factor that was analyzed last.
+    pub(crate) operations: Option<f64>,
 }
 
 /// How a factor is attempted.

@@ -267,8 +267,6 @@ pub struct Made<S: SolverSpace> {
     pub shares_off_diagonals: bool,
     /// More about it, for the report.
     pub words: String,
-    /// Floating-point operations of a complete factor.
-    pub operations: Option<f64>,
 }
 
 impl<S: SolverSpace> Made<S> {
@@ -283,7 +281,6 @@ impl<S: SolverSpace> Made<S> {
             schedule: None,
             shares_off_diagonals: false,
             words: String::new(),
-            operations: None,
         }
     }
 }

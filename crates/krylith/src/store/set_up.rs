@@ -206,12 +206,31 @@ fn over<S: SolverSpace>(
     (request, triangles): (&Request<'_>, Option<OneFactor>),
     recorder: &mut SetupRecorder,
 ) -> Result<Parts<S>, SolveError> {
-    let store = &*taken.store;
-    let (matrices, made) = if store.has_sweeps() {
+    recorder.operations = None;
+    let ended = in_store(&*taken.store, setup, (request, triangles), recorder);
+    // Whether or not there is a factor.
+    recorder.considered.push(taken.considered(request.kind, recorder.operations));
+    let (matrices, made) = ended?;
+    let shares_off_diagonals = made.shares_off_diagonals;
+    let kept = Kept { matrices: matrices.as_ref(), products: &[], shares_off_diagonals };
+    let described = taken.store.describe(&kept, setup.is_from_a());
+    Ok(Parts { store: taken.store, matrices, made, described, is_unforeseen: false })
+}
+
+/// The matrices that are kept in a store, none where A stays the caller's own, and the preconditioner.
+type InOneStore<S> = (Option<Matrices<KeptMatrix<S>>>, Made<S>);
+
+fn in_store<S: SolverSpace>(
+    store: &dyn Store<S>,
+    setup: &SetupContext<'_, S>,
+    (request, triangles): (&Request<'_>, Option<OneFactor>),
+    recorder: &mut SetupRecorder,
+) -> Result<InOneStore<S>, SolveError> {
+    if store.has_sweeps() {
         let matrices = kept(store, setup, recorder)?;
         let source = matrices.as_ref().map(Matrices::source);
         let made = store.triangles(setup, request, source, recorder)?;
-        (matrices, made)
+        Ok((matrices, made))
     } else {
         // What has no room is found out before A is copied.
         let made = match request.kind.is_none() {
@@ -225,13 +244,8 @@ fn over<S: SolverSpace>(
                 store.adopt(setup, made, recorder)?
             }
         };
-        (kept(store, setup, recorder)?, made)
-    };
-    recorder.considered.push(taken.considered(request.kind, made.operations));
-    let shares_off_diagonals = made.shares_off_diagonals;
-    let kept = Kept { matrices: matrices.as_ref(), products: &[], shares_off_diagonals };
-    let described = store.describe(&kept, setup.is_from_a());
-    Ok(Parts { store: taken.store, matrices, made, described, is_unforeseen: false })
+        Ok((kept(store, setup, recorder)?, made))
+    }
 }
 
 /// The engine, and what the report says of it.

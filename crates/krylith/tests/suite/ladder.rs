@@ -186,6 +186,17 @@ fn rungs_are_recorded_and_the_last_is_replayed() {
     assert!(report.advice().is_empty());
 }
 
+/// The stores that were asked are those of the plan, also where the planned factor has a bad pivot and another takes its place.
+#[test]
+fn a_factor_that_fails_leaves_the_stores_of_the_plan() {
+    let (a, b) = (helmholtz(20, 1.0), rhs(400));
+    let solver = Solver::new().method(Method::Gmres(50)).preconditioner(PrecondSpec::cholesky());
+    let (plan, report) = (solver.plan(&a).unwrap(), solver.solve(&a, &b).unwrap().report);
+    assert_eq!(report.preconditioner, "jacobi");
+    assert_eq!(plan.considered, report.plan.considered);
+    assert!(plan.considered.last().unwrap().reason.ends_with("operations predicted"));
+}
+
 /// Whatever the end, there is something to do about it.
 #[test]
 fn advice_follows_the_outcome() {
