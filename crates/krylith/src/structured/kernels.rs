@@ -29,6 +29,22 @@ pub(super) trait Source: Copy {
     /// Step and entry exist; the processor has the instructions.
     unsafe fn entry<L: Lanes>(self, step: usize, entry: usize) -> L::Pack;
 
+    /// One entry of a run of steps.
+    type Run: Copy;
+
+    /// That entry from this step on.
+    ///
+    /// # Safety
+    /// Step and entry exist.
+    unsafe fn run(self, step: usize, entry: usize) -> Self::Run;
+
+    /// The entry of the eight points of the run's first step, which is left behind; asks for what is `ahead` bytes from it, as
+    /// [`next_entry`](Self::next_entry) does.
+    ///
+    /// # Safety
+    /// The step exists; the processor has the instructions.
+    unsafe fn advance<L: Lanes>(self, run: &mut Self::Run, ahead: isize) -> L::Pack;
+
     /// That entry of the neighbours of the eight points; zero where there are none.
     ///
     /// # Safety
@@ -105,6 +121,23 @@ impl<S: Access> Source for Coefficients<S> {
             S::load::<L>(here)
         }
     }
+
+    type Run = *const S;
+
+    #[inline(always)]
+    unsafe fn run(self, step: usize, entry: usize) -> *const S {
+        // SAFETY: by the caller's promise.
+        unsafe { self.values.add((step * self.width + entry) * LANES) }
+    }
+
+    #[inline(always)]
+    unsafe fn advance<L: Lanes>(self, run: &mut *const S, ahead: isize) -> L::Pack {
+        let here = *run;
+        *run = here.wrapping_add(self.width * LANES);
+        L::prefetch(here.wrapping_byte_offset(ahead));
+        // SAFETY: by the caller's promise; what is asked for is not read.
+        unsafe { S::load::<L>(here) }
+    }
 }
 
 /// One number for all points that have the offset.
@@ -129,6 +162,22 @@ impl Source for Constant {
             let present = *self.present.add(step * self.width + entry);
             L::keep(present, L::splat(*self.values.add(entry)))
         }
+    }
+
+    type Run = (*const u8, f64);
+
+    #[inline(always)]
+    unsafe fn run(self, step: usize, entry: usize) -> (*const u8, f64) {
+        // SAFETY: by the caller's promise.
+        unsafe { (self.present.add(step * self.width + entry), *self.values.add(entry)) }
+    }
+
+    #[inline(always)]
+    unsafe fn advance<L: Lanes>(self, run: &mut (*const u8, f64), _: isize) -> L::Pack {
+        let (here, value) = *run;
+        run.0 = here.wrapping_add(self.width);
+        // SAFETY: by the caller's promise.
+        unsafe { L::keep(*here, L::splat(value)) }
     }
 
     #[inline(always)]
@@ -250,6 +299,66 @@ unsafe fn store<L: Lanes, const D: usize>(y: *mut f64, step: usize, pack: [L::Pa
     }
 }
 
+/// acc + C x over one offset, in as many steps as there are sums, with one unknown per point.
+///
+/// # Safety
+/// As the module says.
+#[inline(always)]
+unsafe fn offset_of_steps<L: Lanes, C: Source, const T: usize>(
+    coefficients: C,
+    ahead: isize,
+    reach: &NeighbourShift,
+    x: *const f64,
+    step: usize,
+    acc: &mut [L::Pack; T],
+) {
+    let x = x.wrapping_add(step * LANES);
+    // SAFETY: as the module says.
+    unsafe {
+        let mut run = coefficients.run(step, reach.index);
+        for t in 0..T {
+            let x = neighbour::<L, f64>(x.wrapping_add(t * LANES), 1, reach);
+            acc[t] = L::add(acc[t], L::mul(coefficients.advance::<L>(&mut run, ahead), x));
+        }
+    }
+}
+
+/// y = A x in `T` steps, with one unknown per point: what an offset means is looked up once for all of them.
+///
+/// # Safety
+/// As the module says.
+#[inline(always)]
+unsafe fn multiply_steps<L: Lanes, C: Source, E: Source, const T: usize>(
+    a: &Sides<'_, C, E>,
+    (below, above): (&[NeighbourShift], &[NeighbourShift]),
+    step: usize,
+    x: *const f64,
+    y: *mut f64,
+) {
+    let ahead = [a.lower.ahead::<1, false>(), a.upper.ahead::<1, false>()];
+    // SAFETY: as the module says.
+    unsafe {
+        let mut acc = [L::splat(0.0); T];
+        for reach in below {
+            offset_of_steps::<L, C, T>(a.lower, ahead[0], reach, x, step, &mut acc);
+        }
+        let (mut run, ahead_of_centre) = (a.diagonal.run(step, 0), a.diagonal.ahead::<1, false>());
+        for t in 0..T {
+            let x = L::load(x.add((step + t) * LANES));
+            acc[t] = L::add(acc[t], L::mul(a.diagonal.advance::<L>(&mut run, ahead_of_centre), x));
+        }
+        for reach in above {
+            offset_of_steps::<L, C, T>(a.upper, ahead[1], reach, x, step, &mut acc);
+        }
+        for t in 0..T {
+            L::store(y.add((step + t) * LANES), acc[t]);
+        }
+    }
+}
+
+/// Steps of a product that are computed together with one unknown per point.
+const STEPS_AT_ONCE: usize = 4;
+
 /// y = A x: offsets below the diagonal, the diagonal, offsets above.
 ///
 /// # Safety
@@ -263,7 +372,13 @@ pub(super) unsafe fn multiply_with<L: Lanes, C: Source, E: Source, const D: usiz
 ) {
     let (below, above) = (a.below.of(piece), a.above.of(piece));
     let ahead = [a.lower.ahead::<D, false>(), a.upper.ahead::<D, false>()];
-    for step in piece.steps.clone() {
+    let mut steps = piece.steps.clone();
+    while D == 1 && steps.len() >= STEPS_AT_ONCE {
+        // SAFETY: as the module says.
+        unsafe { multiply_steps::<L, C, E, STEPS_AT_ONCE>(a, (below, above), steps.start, x, y) };
+        steps.start += STEPS_AT_ONCE;
+    }
+    for step in steps {
         // SAFETY: as the module says.
         unsafe {
             let mut acc = [L::splat(0.0); D];

@@ -360,6 +360,30 @@ pub(crate) struct GridOrder {
     dof: usize,
 }
 
+impl GridOrder {
+    /// Calls a function with the rows of a unit and their places, eight lines at a time: both numbers grow evenly along a line and from
+    /// line to line.
+    #[inline(always)]
+    fn rows_of(&self, unit: usize, dof: usize, mut visit: impl FnMut(usize, usize)) {
+        let Layout { grid, lag, .. } = *self.layout;
+        let nx = grid.extents()[0];
+        for (lines, z) in self.layout.lines_of(unit) {
+            let first = [0, lines.start, z];
+            let (number, step) = (grid.number(first), self.layout.place(first).0);
+            let mut point = |x: usize, lane: usize| {
+                let row = (number + lane * nx + x) * dof;
+                let place = (step + lane * lag + x) * dof * LANES + lane;
+                (0..dof).for_each(|c| visit(row + c, place + c * LANES));
+            };
+            // The usual number of lines as a constant, so that the loop over them is unrolled.
+            match lines.len() {
+                LANES => (0..nx).for_each(|x| (0..LANES).for_each(|lane| point(x, lane))),
+                few => (0..nx).for_each(|x| (0..few).for_each(|lane| point(x, lane))),
+            }
+        }
+    }
+}
+
 // SAFETY: a unit has its own planes or groups of lines, and the gap after it; a point has one step and lane.
 unsafe impl Order for GridOrder {
     fn rows(&self) -> usize {
@@ -380,14 +404,11 @@ unsafe impl Order for GridOrder {
         from * width..self.layout.gap_after(unit).end * width
     }
 
-    fn for_each_row(&self, unit: usize, mut visit: impl FnMut(usize, usize)) {
-        let dof = self.dof;
-        self.layout.for_points(unit, |point, step, lane| {
-            let number = self.layout.grid.number(point);
-            for c in 0..dof {
-                visit(number * dof + c, (step * dof + c) * LANES + lane);
-            }
-        });
+    fn for_each_row(&self, unit: usize, visit: impl FnMut(usize, usize)) {
+        match self.dof {
+            1 => self.rows_of(unit, 1, visit),
+            dof => self.rows_of(unit, dof, visit),
+        }
     }
 
     fn row_at(&self, place: usize) -> Option<usize> {
