@@ -187,7 +187,8 @@ mod tests {
         assert_eq!(index(Of::Preconditioner), "preconditioner");
         assert_eq!(index(Of::Memory), "memory");
         assert_eq!(index(Of::NullSpace), "null-space");
-        assert_eq!(Of::NullSpace as usize + 1, AXES.len());
+        assert_eq!(index(Of::NearNull), "near-null");
+        assert_eq!(Of::NearNull as usize + 1, AXES.len());
         for axis in AXES.iter() {
             assert_eq!(
                 axis.values.iter().filter(|(name, _)| *name == axis.values[0].0).count(),

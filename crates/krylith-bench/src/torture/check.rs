@@ -146,7 +146,8 @@ fn check_call(findings: &mut Findings, system: &System, threads: usize, made: &M
     let What::Solve { matrix, transposed, rhs, stale, .. } = made.what else { return };
     let other = transposed.then(|| system.matrix(matrix).transpose());
     let (a, b) = (other.as_ref().unwrap_or(system.matrix(matrix)), &system.rhs[rhs]);
-    let invalid = invalid(a, b, &made.guess);
+    let wrong_near_null = system.options.wrong_near_null.then_some("a near-null vector of the wrong length");
+    let invalid = invalid(a, b, &made.guess).or(wrong_near_null);
     match (&made.ended, invalid) {
         (Ended::Solved(report, _), Some(what)) => {
             findings.check(Check::InvalidAccepted, Some(format!("{what} gave {}", report.outcome.name())));
@@ -207,7 +208,7 @@ fn check_recovery(findings: &mut Findings, system: &System, made: &Made) {
 
 /// The preconditioner and the method are those asked for, or recovery names what is used instead.
 fn check_names(findings: &mut Findings, system: &System, report: &Report) {
-    let (asked, found) = (system.options.preconditioner.to_string(), &report.preconditioner);
+    let (asked, found) = (&system.options.preconditioner, &report.preconditioner);
     let explains = |action: &str| {
         let words: Vec<&str> =
             action.split_whitespace().map(|word| word.trim_end_matches([',', ';', ':'])).collect();
@@ -216,7 +217,7 @@ fn check_names(findings: &mut Findings, system: &System, report: &Report) {
     };
     let explained = report.recovery.iter().any(|step| explains(&step.action));
     let known = found.parse::<PrecondSpec>().is_ok_and(|found| found != PrecondSpec::auto());
-    let same = asked == *found || (asked == "auto" && known);
+    let same = asked == found || (asked == "auto" && known);
     let words = (!same && !explained).then(|| {
         format!("asked for {asked}, the report has {found} and explains it by {:?}", report.recovery)
     });
@@ -471,7 +472,7 @@ mod tests {
         system.preparation = Preparation::None;
         system.calls = vec![Call::Solve { matrix: Which::A, transposed: false, rhs: 0, fresh: true }];
         let options = &mut system.options;
-        (options.preconditioner, options.method) = (PrecondSpec::jacobi(), Method::Cg);
+        (options.preconditioner, options.method) = ("jacobi".into(), Method::Cg);
         (options.rtol, options.atol, options.max_iterations) = (1e-8, 0.0, 10);
         (options.recover, options.stop_at, options.threads) = (true, None, vec![1]);
         options.solver =

@@ -13,6 +13,7 @@ mod exact;
 mod families;
 mod grids;
 mod numbers;
+mod own;
 mod rational;
 mod replay;
 mod rng;

@@ -1,6 +1,7 @@
 //! One case: a matrix, right-hand sides, a guess and options, all made from the seed and its number.
 
 use super::axes::{Available, Choice, Kind, Of, kind_of};
+use super::own::{self, Own, largest_of_columns};
 use super::rational::null_vector;
 use super::rng::Rng;
 use super::{families, grids, numbers, singular};
@@ -127,7 +128,10 @@ pub struct System {
 pub struct Settings {
     /// All but the number of threads.
     pub solver: Solver,
-    pub preconditioner: PrecondSpec,
+    /// As reports name it.
+    pub preconditioner: String,
+    /// A near-null vector has the wrong length.
+    pub wrong_near_null: bool,
     pub method: Method,
     pub recover: bool,
     pub allow_stale: bool,
@@ -167,6 +171,8 @@ impl System {
         };
         let mut options = settings(&choice, a.nrows(), &mut stream(STREAM_OPTIONS))?;
         options.solver = options.solver.null_space(null_space(choice.get(Of::NullSpace), &a));
+        let source = if preparation == Preparation::FromOther { &other } else { &a };
+        options.solver = options.solver.near_null_vectors(near_null(choice.get(Of::NearNull), source));
         let system = (systems_of(seed, case) > 1).then_some(number);
         Ok(System { seed, case, system, choice, origin, a, other, rhs, guess, preparation, calls, options })
     }
@@ -244,9 +250,29 @@ fn null_space(name: &str, a: &Csr<f64>) -> NullSpace {
     }
 }
 
+/// Near-null vectors by name, for the matrix that the preconditioner is made from.
+fn near_null(name: &str, source: &Csr<f64>) -> Vec<Vec<f64>> {
+    match name {
+        "columns" => vec![largest_of_columns(source)],
+        "wrong-length" => vec![vec![1.0; source.ncols()], vec![1.0; source.ncols() + 1]],
+        _ => Vec::new(),
+    }
+}
+
 fn settings(choice: &Choice, n: usize, rng: &mut Rng) -> Result<Settings, Failure> {
     let large = n > 500;
-    let preconditioner = preconditioner(choice.get(Of::Preconditioner), large, rng)?;
+    let name = choice.get(Of::Preconditioner);
+    let (solver, preconditioner) = match own::NAMES.iter().any(|(own, _)| *own == name) {
+        true => {
+            let sequence = sequence(choice.get(Of::Sequence));
+            let counts = choice.get(Of::NearNull) == "columns";
+            (Solver::new().own_preconditioner(name, Own::new(name, counts, &sequence)), name.to_string())
+        }
+        false => {
+            let spec = preconditioner(name, large, rng)?;
+            (Solver::new().preconditioner(spec.clone()), spec.to_string())
+        }
+    };
     let method = method(choice.get(Of::Method), n, rng);
     let recover = choice.get(Of::Recovery) == "on";
     let allow_stale = rng.once_in(2);
@@ -260,9 +286,8 @@ fn settings(choice: &Choice, n: usize, rng: &mut Rng) -> Result<Settings, Failur
     };
     let stop_at = (choice.get(Of::Observer) == "stops").then(|| rng.below(6));
     let threads = choice.get(Of::Threads).split('+').map(str::parse).collect::<Result<_, _>>()?;
-    let mut solver = Solver::new()
+    let mut solver = solver
         .method(method)
-        .preconditioner(preconditioner.clone())
         .reorder(choice.get(Of::Reorder).parse()?)
         .matching(match choice.get(Of::Matching) {
             "on" => MatchingMode::On,
@@ -298,6 +323,7 @@ fn settings(choice: &Choice, n: usize, rng: &mut Rng) -> Result<Settings, Failur
     Ok(Settings {
         solver,
         preconditioner,
+        wrong_near_null: choice.get(Of::NearNull) == "wrong-length",
         method,
         recover,
         allow_stale,

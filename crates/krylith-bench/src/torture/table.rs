@@ -33,6 +33,7 @@ pub enum Of {
     Observer,
     Memory,
     NullSpace,
+    NearNull,
 }
 
 impl Of {
@@ -48,12 +49,13 @@ impl Of {
     }
 }
 
-/// Every way to write a preconditioner, from the library's own list; those without numbers more often.
+/// Every way to write a preconditioner, from the library's own list, those without numbers more often; and callers' own.
 fn preconditioners() -> &'static [(&'static str, u32)] {
     static NAMES: LazyLock<Vec<(String, u32)>> = LazyLock::new(|| {
         let usages = krylith::solver::preconditioners().iter().map(|info| info.usage());
         let ways = usages.flat_map(|usage| usage.split(", ").map(String::from).collect::<Vec<_>>());
-        ways.map(|way| (way.clone(), if way.contains('(') { 1 } else { 2 })).collect()
+        let known = ways.map(|way| (way.clone(), if way.contains('(') { 1 } else { 2 }));
+        known.chain(super::own::NAMES.map(|(name, weight)| (name.into(), weight))).collect()
     });
     static VALUES: LazyLock<Vec<(&'static str, u32)>> =
         LazyLock::new(|| NAMES.iter().map(|(name, weight)| (name.as_str(), *weight)).collect());
@@ -61,7 +63,7 @@ fn preconditioners() -> &'static [(&'static str, u32)] {
 }
 
 /// How many axes there are.
-pub const COUNT: usize = 22;
+pub const COUNT: usize = 23;
 
 /// Every axis, in the order of [`Of`].
 pub static AXES: LazyLock<[Axis; COUNT]> = LazyLock::new(axes);
@@ -258,5 +260,6 @@ fn axes() -> [Axis; COUNT] {
         Axis { name: "observer", values: &[("none", 9), ("stops", 1)] },
         Axis { name: "memory", values: &[("default", 19), ("tiny", 1)] },
         Axis { name: "null-space", values: &[("auto", 12), ("ignore", 2), ("constant", 2), ("vectors", 3)] },
+        Axis { name: "near-null", values: &[("none", 12), ("columns", 4), ("wrong-length", 1)] },
     ]
 }
