@@ -275,6 +275,16 @@ impl SetupError {
             (other, _) => other,
         }
     }
+
+    /// The same of a matrix with so many rows before these.
+    pub(crate) fn after_rows(self, first: usize) -> Self {
+        match self {
+            SetupError::NotFinite { row, column, value } => {
+                SetupError::NotFinite { row: first + row, column, value }
+            }
+            other => other,
+        }
+    }
 }
 
 /// The place where vectors live (threads, a device, other processes) could not do what was asked.

@@ -160,6 +160,12 @@ pub trait LinearOperator<S: Space> {
         None
     }
 
+    /// The rows of the operator that this process has, where it is a matrix whose rows are divided among processes. What is found out about the
+    /// system is found out from them. All processes have rows, which may be none of the matrix, or none of them has.
+    fn own_rows(&self) -> Option<OwnRows<'_, S::Scalar>> {
+        None
+    }
+
     /// y = Aᴴ x, where the operator can.
     fn apply_transpose(
         &self,
@@ -195,6 +201,23 @@ pub trait Recipe<S: Space, A: ?Sized> {
     /// fails.
     fn can_shift(&self) -> bool {
         false
+    }
+}
+
+/// Rows of a matrix that are those of one process; the next process has the rows after them.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct OwnRows<'a, T = f64> {
+    /// The rows, with the columns of the whole matrix.
+    pub rows: &'a Csr<T>,
+    /// The number of the first of them in the whole matrix.
+    pub first: usize,
+}
+
+impl<'a, T> OwnRows<'a, T> {
+    /// These rows, the first of which has this number in the whole matrix.
+    pub fn new(rows: &'a Csr<T>, first: usize) -> Self {
+        OwnRows { rows, first }
     }
 }
 
@@ -420,6 +443,10 @@ impl<S: Space, O: LinearOperator<S>> LinearOperator<S> for &O {
 
     fn matrix(&self) -> Option<&Csr<S::Scalar>> {
         (**self).matrix()
+    }
+
+    fn own_rows(&self) -> Option<OwnRows<'_, S::Scalar>> {
+        (**self).own_rows()
     }
 
     fn apply_transpose(

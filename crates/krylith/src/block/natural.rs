@@ -6,8 +6,9 @@
 //! nothing in common with their neighbours is far off: a diagonal of ones has fill B.
 
 use super::matrix::BlockColumns;
-use crate::matrix::Pattern;
+use crate::matrix::{Pattern, Rows, all_hold};
 use crate::parallel;
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Entries that blocks may store for each entry of the pattern.
@@ -45,27 +46,39 @@ pub fn natural_block(pattern: &Pattern) -> BlockSize {
 /// The largest size from 2 on whose blocks are all full: a cheaper question than that for [`natural_block`], since a row or two
 /// mostly answer it.
 pub(crate) fn full_block(pattern: &Pattern) -> Option<usize> {
-    let n = pattern.nrows();
-    if !pattern.is_square() || pattern.nnz() == 0 {
+    if pattern.is_square() { full_block_of(pattern) } else { None }
+}
+
+/// The same of a square matrix, wherever its rows are.
+pub(crate) fn full_block_of(rows: &impl Rows) -> Option<usize> {
+    let n = rows.count();
+    if rows.entries() == 0 {
         return None;
     }
     (2..=8).rev().filter(|&size| n.is_multiple_of(size)).find(|&size| {
-        let rows = n / size;
-        let some = (0..rows).step_by(rows.div_ceil(16));
-        some.clone().all(|i| is_full(pattern, size, i)) && parallel::all(rows, |i| is_full(pattern, size, i))
+        let units = n / size;
+        let some = (0..units).step_by(units.div_ceil(16));
+        rows.announce(some.clone().flat_map(|i| i * size..(i + 1) * size));
+        let is_sampled = |i: usize| is_full(size, |r| rows.columns(i * size + r));
+        some.clone().all(is_sampled) && {
+            let own = rows.own(size);
+            let first = own.units.start;
+            let is_own = |i: usize| is_full(size, |r| Cow::Borrowed(own.row((first + i) * size + r)));
+            all_hold(rows, parallel::all(own.units.len(), is_own))
+        }
     })
 }
 
-/// Whether the rows of block row i have the same columns, in whole blocks.
-fn is_full(pattern: &Pattern, size: usize, i: usize) -> bool {
-    let columns = pattern.row(i * size);
+/// Whether the rows of a block row have the same columns, in whole blocks.
+fn is_full<'a>(size: usize, row: impl Fn(usize) -> Cow<'a, [u32]>) -> bool {
+    let columns = row(0);
     let whole = |block: &[u32]| {
         (block[0] as usize).is_multiple_of(size)
             && block.iter().zip(block[0]..).all(|(&column, expected)| column == expected)
     };
     columns.len().is_multiple_of(size)
         && columns.chunks_exact(size).all(whole)
-        && (1..size).all(|r| pattern.row(i * size + r) == columns)
+        && (1..size).all(|r| row(r) == columns)
 }
 
 /// Blocks of this size that have an entry; rows past the last whole block are left out.

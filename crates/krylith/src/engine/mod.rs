@@ -26,7 +26,7 @@ use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::{Finish, Start};
 use crate::matrix::Csr;
 use crate::observe::Observer;
-use crate::operator::AnyOperator;
+use crate::operator::{AnyOperator, LinearOperator, OwnRows};
 use crate::report::DeviceReport;
 use crate::space::{Profile, Space, Threads};
 use crate::stop::StoppingCriterion;
@@ -71,6 +71,12 @@ pub trait SolverSpace:
 
 /// The space that [`Solver`](crate::Solver) takes by itself.
 pub type DefaultSpace = Threads<f64>;
+
+/// The rows of A that this process has: all of them where it has the whole matrix. None where A is no matrix.
+pub(crate) fn rows_of<'a, S: SolverSpace, A: LinearOperator<S>>(space: &S, a: &'a A) -> Option<OwnRows<'a>> {
+    let has_all = || space.process().is_alone() && space.total(&a.domain()) == space.len(&a.domain());
+    a.own_rows().or_else(|| a.matrix().filter(|_| has_all()).map(|rows| OwnRows::new(rows, 0)))
+}
 
 /// A, as an engine is given it.
 pub enum Operand<'a, S: Space> {

@@ -76,7 +76,13 @@ impl Compared {
     pub(crate) const NONE: Compared =
         Compared { symmetry: Symmetry::ALL, paired: true, difference: 0.0, pairs: 0, below: 0 };
 
-    fn compare<T: Scalar>(&mut self, v: T, partner: Option<T>, is_negligible: impl FnOnce() -> bool) {
+    /// Compares an entry with its partner, if it has one; of one without it is asked whether it is negligible.
+    pub(crate) fn compare<T: Scalar>(
+        &mut self,
+        v: T,
+        partner: Option<T>,
+        is_negligible: impl FnOnce() -> bool,
+    ) {
         if partner == Some(v) {
             self.symmetry.skew &= v == -v;
             self.pairs += 1;
@@ -100,13 +106,51 @@ impl Compared {
         }
     }
 
+    /// The same, and so many entries below the diagonal.
+    pub(crate) fn with_below(self, more: usize) -> Compared {
+        Compared { below: self.below + more, ..self }
+    }
+
+    /// Whether entries below the diagonal have partners, if this is about all entries of a matrix: the numbers of both show it.
+    pub(crate) fn has_all_partners(&self) -> bool {
+        self.pairs == self.below
+    }
+
     /// How a matrix compares with its transpose, this being what [`CsrRef::compare_row`] found in all rows. Entries below the diagonal are looked at
-    /// only if some have no partners, which the numbers of both show.
+    /// only if some have no partners.
     pub(crate) fn conclude<T: Scalar>(self, a: CsrRef<'_, T>, largest: f64) -> Comparison {
-        let Compared { symmetry, paired, difference, .. } =
-            if self.pairs == self.below { self } else { self.and(a.without_partners()) };
+        let all = if self.has_all_partners() { self } else { self.and(a.without_partners()) };
+        all.concluded(largest)
+    }
+
+    /// How a matrix compares with its transpose, this being about all entries, of which this is the largest.
+    pub(crate) fn concluded(self, largest: f64) -> Comparison {
+        let Compared { symmetry, paired, difference, .. } = self;
         let asymmetry = if difference == 0.0 { 0.0 } else { difference / largest };
         Comparison { symmetry, paired, asymmetry }
+    }
+
+    /// Whether v, which has no partner, is 0 or as small as a rounding error in its two rows, which have these entries on the diagonal.
+    pub(crate) fn is_negligible<T: Scalar>(v: T, diagonal: [T; 2]) -> bool {
+        let [one, other] = diagonal.map(|d| d.abs().to_f64().sqrt());
+        v == T::ZERO || v.abs().to_f64() <= ROUNDING * one * other
+    }
+
+    /// To be sent to another process.
+    pub(crate) fn to_words(self) -> [u64; 4] {
+        let Symmetry { pattern, symmetric, skew } = self.symmetry;
+        let bits = [pattern, symmetric, skew, self.paired];
+        let bits = bits.into_iter().enumerate().map(|(k, bit)| u64::from(bit) << k).sum();
+        [bits, self.difference.to_bits(), self.pairs as u64, self.below as u64]
+    }
+
+    /// As it was sent.
+    pub(crate) fn from_words(words: &[u64]) -> Option<Self> {
+        let &[bits, difference, pairs, below] = words else { return None };
+        let bit = |k: usize| bits >> k & 1 == 1;
+        let symmetry = Symmetry { pattern: bit(0), symmetric: bit(1), skew: bit(2) };
+        let (difference, pairs, below) = (f64::from_bits(difference), pairs as usize, below as usize);
+        Some(Compared { symmetry, paired: bit(3), difference, pairs, below })
     }
 }
 
@@ -235,7 +279,7 @@ impl<T: Scalar> CsrRef<'_, T> {
     }
 
     /// The entries below the diagonal that have no partners.
-    fn without_partners(&self) -> Compared {
+    pub(crate) fn without_partners(&self) -> Compared {
         let piece = |rows: Range<usize>| {
             let mut found = Compared::NONE;
             for i in rows {
@@ -255,8 +299,8 @@ impl<T: Scalar> CsrRef<'_, T> {
     /// Whether v, where (i, j) is an entry and (j, i) is not, is 0 or as small as a rounding error in these two rows. As powers of two scale both sides
     /// alike, scaled matrices have the same such entries.
     pub(crate) fn is_negligible(&self, i: usize, j: usize, v: T) -> bool {
-        let root = |k: usize| self.find(k, k).map_or(0.0, |d| d.abs().to_f64().sqrt());
-        v == T::ZERO || v.abs().to_f64() <= ROUNDING * root(i) * root(j)
+        let diagonal = |k: usize| self.find(k, k).unwrap_or(T::ZERO);
+        Compared::is_negligible(v, [diagonal(i), diagonal(j)])
     }
 
     fn row_facts(&self, i: usize) -> Symmetry {

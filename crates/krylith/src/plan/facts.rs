@@ -10,10 +10,8 @@ use crate::space::Extremes;
 use crate::transform::structural_rank;
 use serde::{Deserialize, Serialize};
 
-/// Shares of sums up to this one do not shorten the way across any mesh that large matrices have.
-const SMALL_SHARE: f64 = 1e-2;
-
-/// Facts about a matrix that choices depend on. Counts are those of the rows that this process holds.
+/// Facts about a matrix that choices depend on. Those of A are about all of its rows, also where they are divided among processes; of a matrix of the preconditioner that is
+/// not the own block of A each process has counts of its own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -60,6 +58,20 @@ pub struct Facts {
     pub mesh: Option<Mesh>,
 }
 
+/// What facts are put together from.
+pub(super) struct Found {
+    pub(super) rows: usize,
+    pub(super) entries: usize,
+    pub(super) sums: RowFacts,
+    pub(super) comparison: Comparison,
+    /// Columns sum up to 0; looked at only where the matrix is not symmetric.
+    pub(super) zero_columns: bool,
+    /// The structural rank.
+    pub(super) rank: usize,
+    /// The share of sums.
+    pub(super) share: f64,
+}
+
 impl Facts {
     /// A difference of this multiple of the largest entry between aᵢⱼ and aⱼᵢ is rounding.
     pub const ROUNDING: f64 = 8.0 * f64::EPSILON;
@@ -100,40 +112,52 @@ impl Facts {
     fn of_own(a: &Csr<f64>) -> (Self, Option<Extremes<f64>>) {
         let n = a.nrows();
         let (sums, compared, large) = row_facts::of_all(a);
-        let Comparison { symmetry, paired, asymmetry } = match n == a.ncols() {
+        let comparison = match n == a.ncols() {
             true => compared.conclude(a.view(), sums.largest),
             false => Comparison::NONE,
         };
-        let symmetric = symmetry.symmetric;
-        let facts = Facts {
+        let symmetric = comparison.symmetry.symmetric;
+        let share = match sums.asks_without_large(n, symmetric) {
+            true => sums.share().min(sums.share_without(row_facts::sum_between(a, &large))),
+            false => sums.share(),
+        };
+        let facts = Self::found(Found {
             rows: n,
             entries: a.nnz(),
-            symmetric,
+            sums,
+            comparison,
+            zero_columns: !symmetric && sums.may_be_zero(a.nnz()) && has_zero_column_sums(a),
+            rank: if sums.zero == 0 { n } else { structural_rank(a) },
+            share,
+        });
+        (facts, sums.sizes())
+    }
+
+    pub(super) fn found(found: Found) -> Self {
+        let Found { rows, entries, sums, comparison, zero_columns, rank, share } = found;
+        let Comparison { symmetry, paired, asymmetry } = comparison;
+        let zero_rows = rows > 0 && sums.zero_sum == rows;
+        Facts {
+            rows,
+            entries,
+            symmetric: symmetry.symmetric,
             nearly_symmetric: asymmetry <= Self::ROUNDING,
             asymmetry,
             symmetric_pattern: symmetry.pattern,
             paired,
-            positive_diagonal: sums.positive == n,
+            positive_diagonal: sums.positive == rows,
             zero_diagonals: sums.zero,
             tiny_diagonals: sums.tiny,
-            m_matrix_signs: sums.m_matrix == n,
+            m_matrix_signs: sums.m_matrix == rows,
             nearly_m_rows: sums.nearly_m,
             dominant_rows: sums.dominant,
-            constant_null_vector: n > 0 && sums.zero_sum == n,
-            constant_left_null_vector: n > 0
-                && match symmetric {
-                    true => sums.zero_sum == n,
-                    false => sums.may_be_zero(a.nnz()) && has_zero_column_sums(a),
-                },
-            structural_rank: if sums.zero == 0 { n } else { structural_rank(a) },
-            share_of_sums: match sums.share() {
-                all if all > SMALL_SHARE && symmetric => all.min(sums.share_without(a, &large)),
-                all => all,
-            },
+            constant_null_vector: zero_rows,
+            constant_left_null_vector: rows > 0 && if symmetry.symmetric { zero_rows } else { zero_columns },
+            structural_rank: rank,
+            share_of_sums: share,
             magnitudes: [if sums.least.is_finite() { sums.least } else { 0.0 }, sums.largest],
             mesh: None,
-        };
-        (facts, sums.sizes())
+        }
     }
 
     /// Whether nearly all rows have the signs of an M-matrix, or nearly so.
@@ -193,7 +217,7 @@ impl Facts {
 /// Whether constants are in the null space of A, and in that of Aᵀ, up to rounding.
 pub(crate) fn has_constant_null_vectors(a: &Csr<f64>) -> (bool, bool) {
     let n = a.nrows();
-    let right = n > 0 && parallel::all(n, |i| RowFacts::of(a, i).zero_sum == 1);
+    let right = n > 0 && parallel::all(n, |i| RowFacts::of(a, i, i).zero_sum == 1);
     (right, n > 0 && (right && a.symmetry().symmetric || may_have_zero_columns(a) && has_zero_column_sums(a)))
 }
 
@@ -212,15 +236,32 @@ fn may_have_zero_columns(a: &Csr<f64>) -> bool {
 
 /// Whether every column sums up to 0, up to rounding.
 fn has_zero_column_sums(a: &Csr<f64>) -> bool {
-    // The sum, the sum of sizes and the number of entries of each column.
-    let mut columns = vec![(0.0, 0.0, 0.0); a.ncols()];
+    let mut columns = vec![ColumnSum::default(); a.ncols()];
     for (&j, &v) in a.pattern().col_idx().iter().zip(a.values()) {
-        let column = &mut columns[j as usize];
-        *column = (column.0 + v, column.1 + v.abs(), column.2 + 1.0);
+        columns[j as usize].add(v);
     }
-    columns.iter().all(|&(sum, size, count): &(f64, f64, f64)| {
-        sum.is_finite() && sum.abs() <= count * f64::EPSILON * size.min(f64::MAX)
-    })
+    columns.iter().all(ColumnSum::is_zero)
+}
+
+/// The sum of a column, entry by entry.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ColumnSum {
+    sum: f64,
+    /// Of the sizes of entries.
+    size: f64,
+    entries: f64,
+}
+
+impl ColumnSum {
+    pub(super) fn add(&mut self, value: f64) {
+        let ColumnSum { sum, size, entries } = *self;
+        *self = ColumnSum { sum: sum + value, size: size + value.abs(), entries: entries + 1.0 };
+    }
+
+    /// Up to rounding.
+    pub(super) fn is_zero(&self) -> bool {
+        self.sum.is_finite() && self.sum.abs() <= self.entries * f64::EPSILON * self.size.min(f64::MAX)
+    }
 }
 
 #[cfg(test)]

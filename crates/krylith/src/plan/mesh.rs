@@ -1,7 +1,7 @@
 //! What the pattern of a matrix is that of: a grid, blocks, or a graph with some distance across.
 
-use crate::block::full_block;
-use crate::matrix::{Csr, Pattern, Triangle};
+use crate::block::full_block_of;
+use crate::matrix::{Csr, Rows, Triangle, ValuedRows};
 use crate::schedule::Wavefronts;
 use crate::sliced::SharedSlices;
 use crate::structured::{NotStructured, Structure};
@@ -14,6 +14,11 @@ const SAMPLE: usize = 4096;
 const SAMPLE_OF_FILL: usize = 256;
 /// Entries of rows that are looked at for one of them at most.
 const MOST_LOOKED_AT: usize = 1 << 16;
+
+/// Components of a graph that are searched for the longest way across.
+const MOST_SEARCHES: usize = 64;
+/// Rows that processes send each other at once.
+const ROWS_AT_ONCE: usize = 256;
 
 /// Few slices are no sample.
 const LEAST_REPEATING: usize = 4096;
@@ -60,24 +65,29 @@ pub struct GridFacts {
 }
 
 impl Mesh {
-    /// The mesh of a matrix, and the grid that was found on the way. Without a `search`, the way across a graph is taken to be that of
+    /// The mesh of a square matrix, and the grid that was found on the way. Without a `search`, the way across a graph is taken to be that of
     /// a square.
     pub(crate) fn find(a: &Csr<f64>, search: bool) -> (Self, Result<Structure, NotStructured>) {
-        let found = Structure::detect(a.pattern());
+        Self::of_rows(a, search)
+    }
+
+    /// The same, wherever the rows are.
+    pub(super) fn of_rows(a: &impl ValuedRows, search: bool) -> (Self, Result<Structure, NotStructured>) {
+        let found = Structure::of_rows(a);
         let grid = found.as_ref().ok().map(GridFacts::of);
         let across = match &grid {
             Some(grid) => grid.extents.into_iter().max().unwrap_or(1),
-            None if search => levels(a.pattern()),
-            None => a.nrows().isqrt(),
+            None if search => levels(a),
+            None => a.count().isqrt(),
         };
         let mesh = Mesh {
             no_grid: found.as_ref().err().map(ToString::to_string),
-            block: full_block(a.pattern()).unwrap_or(1),
+            block: full_block_of(a).unwrap_or(1),
             across,
             spread: spread(a),
-            fill: fill(a.pattern()),
+            fill: fill(a),
             is_constant: grid.is_some() && is_constant(a),
-            repeats: a.nrows() >= LEAST_REPEATING && SharedSlices::<f64>::repeats(a),
+            repeats: a.count() >= LEAST_REPEATING && SharedSlices::<f64>::repeats(a),
             grid,
             wavefronts: None,
         };
@@ -152,30 +162,56 @@ impl GridFacts {
 
 /// Wavefronts of a sweep with levels of fill, as plans predict them for machines that wait.
 pub fn wavefronts(a: &Csr<f64>, level: usize) -> f64 {
+    if !a.pattern().is_square() {
+        return 0.0;
+    }
     let (mut mesh, grid) = Mesh::find(a, false);
     mesh.count_wavefronts(a, grid.as_ref().ok());
     mesh.wavefronts_with_fill(level)
 }
 
-/// The levels of a breadth-first search from the first row; the most of all components.
-fn levels(pattern: &Pattern) -> usize {
-    let n = pattern.nrows();
-    let (mut seen, mut most) = (vec![false; n], 0);
+/// The levels of a breadth-first search from the first row that has a neighbour; the most of the first components, one if none has one.
+fn levels(rows: &impl Rows) -> usize {
+    let own = rows.own(1);
+    let first = own.units.start;
+    let mut seen = vec![false; own.units.len()];
+    let (mut most, mut looked_at) = (rows.count().min(1), 0);
     let (mut level, mut next) = (Vec::new(), Vec::new());
-    for start in 0..n {
-        if seen[start] {
-            continue;
+    for _ in 0..MOST_SEARCHES {
+        let is_start = |&k: &usize| !seen[k] && own.row(first + k).iter().any(|&j| j as usize != first + k);
+        looked_at = (looked_at..seen.len()).find(is_start).unwrap_or(seen.len());
+        let start = seen.get(looked_at).map(|_| (first + looked_at) as u64);
+        let starts = rows.everyones(start.into_iter().collect());
+        let Some(&start) = starts.iter().flatten().min() else { break };
+        if own.units.contains(&(start as usize)) {
+            seen[start as usize - first] = true;
+            level.push(start as u32);
         }
-        seen[start] = true;
-        level.push(start as u32);
         let mut depth = 0;
-        while !level.is_empty() {
-            depth += 1;
+        loop {
+            // How many rows of the level each process has, and the neighbours that others have.
+            let mut messages = vec![vec![level.len() as u64]; rows.process().count];
             for &i in &level {
-                for &j in pattern.row(i as usize) {
-                    if !std::mem::replace(&mut seen[j as usize], true) {
-                        next.push(j);
+                for &j in own.row(i as usize) {
+                    match (j as usize).checked_sub(first).and_then(|k| seen.get_mut(k)) {
+                        Some(seen) => {
+                            if !std::mem::replace(seen, true) {
+                                next.push(j);
+                            }
+                        }
+                        None => messages[rows.owner(j as usize)].push(j.into()),
                     }
+                }
+            }
+            let received = rows.exchange(messages);
+            if received.iter().all(|theirs| theirs.first().is_none_or(|&count| count == 0)) {
+                break;
+            }
+            depth += 1;
+            for &j in received.iter().flat_map(|theirs| theirs.iter().skip(1)) {
+                let k = (j as usize).checked_sub(first);
+                if k.and_then(|k| seen.get_mut(k)).is_some_and(|seen| !std::mem::replace(seen, true)) {
+                    next.push(j as u32);
                 }
             }
             level.clear();
@@ -187,20 +223,29 @@ fn levels(pattern: &Pattern) -> usize {
 }
 
 /// (i, j) is an entry of ILU(1) if it is one of A, or if A has entries (i, k) and (k, j) with k < i and k < j.
-fn fill(pattern: &Pattern) -> f64 {
-    let n = pattern.nrows();
+fn fill(rows: &impl Rows) -> f64 {
+    let n = rows.count();
     let (mut of_a, mut of_factor) = (0usize, 0usize);
     let mut columns: Vec<u32> = Vec::new();
-    for i in (0..n).step_by(n.div_ceil(SAMPLE_OF_FILL).max(1)) {
-        let row = pattern.row(i);
+    let sampled = (0..n).step_by(n.div_ceil(SAMPLE_OF_FILL).max(1));
+    rows.announce(sampled.clone());
+    for i in sampled {
+        let row = rows.columns(i);
         columns.clear();
-        columns.extend(row);
-        for &k in row.iter().take_while(|&&k| (k as usize) < i) {
+        columns.extend(&*row);
+        let lower = &row[..row.partition_point(|&k| (k as usize) < i)];
+        for some in lower.chunks(ROWS_AT_ONCE) {
+            rows.announce(some.iter().map(|&k| k as usize));
+            for &k in some {
+                if columns.len() > MOST_LOOKED_AT {
+                    break;
+                }
+                let other = rows.columns(k as usize);
+                columns.extend(&other[other.partition_point(|&j| j <= k)..]);
+            }
             if columns.len() > MOST_LOOKED_AT {
                 break;
             }
-            let other = pattern.row(k as usize);
-            columns.extend(&other[other.partition_point(|&j| j <= k)..]);
         }
         columns.sort_unstable();
         columns.dedup();
@@ -210,20 +255,27 @@ fn fill(pattern: &Pattern) -> f64 {
     if of_a == 0 { 1.0 } else { of_factor as f64 / of_a as f64 }
 }
 
-fn is_constant(a: &Csr<f64>) -> bool {
+/// The rows of a sample.
+fn sample<R: Rows>(rows: &R) -> impl Iterator<Item = usize> + Clone + use<R> {
+    (0..rows.count()).step_by(rows.count().div_ceil(SAMPLE).max(1))
+}
+
+fn is_constant(a: &impl ValuedRows) -> bool {
     let mut known = HashMap::new();
-    (0..a.nrows()).step_by(a.nrows().div_ceil(SAMPLE).max(1)).all(|i| {
-        let (columns, values) = a.row(i);
+    a.announce(sample(a));
+    sample(a).all(|i| {
+        let (columns, values) = (a.columns(i), a.values(i));
         let same = |(&j, &v): (&u32, &f64)| *known.entry(i64::from(j) - i as i64).or_insert(v) == v;
-        columns.iter().zip(values).all(same)
+        columns.iter().zip(&*values).all(same)
     })
 }
 
-fn spread(a: &Csr<f64>) -> f64 {
+fn spread(a: &impl ValuedRows) -> f64 {
     let (mut sum, mut count, mut sizes) = (0.0, 0.0, Vec::<f64>::new());
-    for i in (0..a.nrows()).step_by(a.nrows().div_ceil(SAMPLE).max(1)) {
-        let (columns, values) = a.row(i);
-        let others = columns.iter().zip(values).filter(|&(&j, &v)| j as usize != i && v != 0.0);
+    a.announce(sample(a));
+    for i in sample(a) {
+        let (columns, values) = (a.columns(i), a.values(i));
+        let others = columns.iter().zip(&*values).filter(|&(&j, &v)| j as usize != i && v != 0.0);
         sizes.clear();
         sizes.extend(others.map(|(_, v)| v.abs()));
         if sizes.is_empty() {
@@ -293,6 +345,6 @@ mod tests {
     fn levels_of_two_paths() {
         let pairs = [(0, 1), (1, 2), (3, 4)];
         let entries = pairs.iter().flat_map(|&(i, j)| [(i, j, 1.0), (j, i, 1.0)]);
-        assert_eq!(levels(Csr::from_entries(5, 5, entries).unwrap().pattern()), 3);
+        assert_eq!(levels(&Csr::from_entries(5, 5, entries).unwrap()), 3);
     }
 }

@@ -14,6 +14,7 @@ mod mesh;
 mod presets;
 mod proposal;
 mod row_facts;
+mod whole;
 
 pub use cost::{Applied, Expected, Machine, REFERENCE, Rates, StorageKind, Work, operations};
 pub use facts::Facts;
@@ -24,6 +25,7 @@ pub use presets::{DEVICE, MANY_CORE};
 pub(crate) use proposal::{Asked, Likely};
 pub use proposal::{Outlook, Proposal};
 pub(crate) use row_facts::TINY;
+pub(crate) use whole::Whole;
 
 use crate::choice::{Layout, MatchingMode, Method, Precision};
 use crate::precond::PrecondSpec;

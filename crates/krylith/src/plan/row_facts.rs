@@ -12,11 +12,16 @@ use std::ops::Range;
 /// A diagonal entry of at most this multiple of the largest in its row is tiny.
 pub(crate) const TINY: f64 = 1e-8;
 /// Rows whose facts are summed up one after the other.
-const ROWS_PER_PART: usize = 64 * WORD;
+pub(super) const ROWS_PER_PART: usize = 64 * WORD;
 /// A sum of a row of at most this multiple of its diagonal entry is small.
 const SMALL_SUM: f64 = 1e-3;
 /// Rows are few where they are at most one in 16.
 const FEW: usize = 16;
+/// Shares of sums up to this one do not shorten the way across any mesh that large matrices have.
+const SMALL_SHARE: f64 = 1e-2;
+
+/// Numbers of [`RowFacts`].
+const WORDS: usize = 15;
 
 /// How many rows have what.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +48,7 @@ pub(super) struct RowFacts {
 }
 
 impl RowFacts {
-    const NONE: RowFacts = RowFacts {
+    pub(super) const NONE: RowFacts = RowFacts {
         positive: 0,
         zero: 0,
         tiny: 0,
@@ -61,9 +66,9 @@ impl RowFacts {
         largest: 0.0,
     };
 
-    /// Those of one row; not inlined, so that its sums stay in registers.
+    /// Those of one row, whose diagonal entry is in this column; not inlined, so that its sums stay in registers.
     #[inline(never)]
-    pub(super) fn of(a: &Csr<f64>, i: usize) -> Self {
+    pub(super) fn of(a: &Csr<f64>, i: usize, on_diagonal: usize) -> Self {
         let (columns, values) = a.row(i);
         let (mut diagonal, mut largest, mut others, mut sum) = (0.0, 0.0f64, 0.0, 0.0);
         let (mut positive, mut least) = (0.0, f64::INFINITY);
@@ -73,7 +78,7 @@ impl RowFacts {
             largest = if size > largest { size } else { largest };
             least = if size > 0.0 && size < least { size } else { least };
             sum += v;
-            if j as usize == i {
+            if j as usize == on_diagonal {
                 diagonal = v;
             } else {
                 others += size;
@@ -103,7 +108,7 @@ impl RowFacts {
     }
 
     #[inline]
-    fn and(self, o: Self) -> Self {
+    pub(super) fn and(self, o: Self) -> Self {
         RowFacts {
             positive: self.positive + o.positive,
             zero: self.zero + o.zero,
@@ -123,24 +128,65 @@ impl RowFacts {
         }
     }
 
+    pub(super) fn to_words(self) -> [u64; WORDS] {
+        let counts = [
+            self.positive,
+            self.zero,
+            self.tiny,
+            self.m_matrix,
+            self.nearly_m,
+            self.dominant,
+            self.zero_sum,
+            self.small,
+        ];
+        let sums =
+            [self.sum, self.size, self.trace, self.small_sum, self.small_trace, self.least, self.largest];
+        let mut words = [0; WORDS];
+        let all = counts.into_iter().map(|count| count as u64).chain(sums.map(f64::to_bits));
+        words.iter_mut().zip(all).for_each(|(word, value)| *word = value);
+        words
+    }
+
+    pub(super) fn from_words(words: [u64; WORDS]) -> Self {
+        let (count, sum) = (|k: usize| words[k] as usize, |k: usize| f64::from_bits(words[k]));
+        RowFacts {
+            positive: count(0),
+            zero: count(1),
+            tiny: count(2),
+            m_matrix: count(3),
+            nearly_m: count(4),
+            dominant: count(5),
+            zero_sum: count(6),
+            small: count(7),
+            sum: sum(8),
+            size: sum(9),
+            trace: sum(10),
+            small_sum: sum(11),
+            small_trace: sum(12),
+            least: sum(13),
+            largest: sum(14),
+        }
+    }
+
     pub(super) fn share(&self) -> f64 {
         let share = (self.sum / self.trace).abs();
         if share.is_finite() { share } else { 0.0 }
     }
 
-    /// The Rayleigh quotient of D⁻¹A, for symmetric A, for the vector of ones in the rows whose sum is small, which are all but `large`: a few rows with large sums, as those of the
-    /// sources of a circuit, say nothing about the others. Infinite where there are more than a few such rows.
-    pub(super) fn share_without(&self, a: &Csr<f64>, large: &[u32]) -> f64 {
-        if FEW * large.len() > a.nrows() {
-            return f64::INFINITY;
-        }
-        // By symmetry, what couples small rows with large ones is in the large ones.
-        let between = |sum: f64, &i: &u32| {
-            let (columns, values) = a.row(i as usize);
-            let is_small = |j: &u32| large.binary_search(j).is_err();
-            columns.iter().zip(values).filter(|(j, _)| is_small(j)).fold(sum, |sum, (_, v)| sum + v)
-        };
-        let share = ((self.small_sum - large.iter().fold(0.0, between)) / self.small_trace).abs();
+    /// Whether the sum of this row is not small.
+    pub(super) fn is_large(&self) -> bool {
+        self.small == 0
+    }
+
+    /// Whether [`share_without`](Self::share_without) says more of a matrix of so many rows than [`share`](Self::share).
+    pub(super) fn asks_without_large(&self, rows: usize, symmetric: bool) -> bool {
+        symmetric && self.share() > SMALL_SHARE && FEW * (rows - self.small) <= rows
+    }
+
+    /// The Rayleigh quotient of D⁻¹A, for symmetric A, for the vector of ones in the rows whose sum is small: a few rows with large sums, as those of the
+    /// sources of a circuit, say nothing about the others. `between` is what the others have in the columns of these.
+    pub(super) fn share_without(&self, between: f64) -> f64 {
+        let share = ((self.small_sum - between) / self.small_trace).abs();
         if share.is_finite() { share } else { f64::INFINITY }
     }
 
@@ -155,6 +201,20 @@ impl RowFacts {
         let rounding = entries as f64 * f64::EPSILON * self.size.min(f64::MAX);
         !self.sum.is_finite() || self.sum.abs() <= rounding
     }
+}
+
+/// The sum of a row without the columns that are left out.
+pub(super) fn sum_without(a: &Csr<f64>, i: usize, is_left_out: impl Fn(usize) -> bool) -> f64 {
+    let (columns, values) = a.row(i);
+    columns.iter().zip(values).filter(|(j, _)| !is_left_out(**j as usize)).fold(0.0, |sum, (_, v)| sum + v)
+}
+
+/// What the rows with large sums have in the columns of the others, in parts of rows. By symmetry it is what couples both.
+pub(super) fn sum_between(a: &Csr<f64>, large: &[u32]) -> f64 {
+    let is_large = |j: usize| large.binary_search(&(j as u32)).is_ok();
+    let of_part = |part: &[u32]| part.iter().fold(0.0, |sum, &i| sum + sum_without(a, i as usize, is_large));
+    let parts = large.chunk_by(|i, j| *i as usize / ROWS_PER_PART == *j as usize / ROWS_PER_PART);
+    parts.fold(0.0, |sum, part| sum + of_part(part))
 }
 
 /// The facts of all rows, how entries compare with their partners across the diagonal, and the rows whose sum is not small.
@@ -199,7 +259,7 @@ impl Part {
             *word = same_rows(a, repeats, own.clone()) & if k == 0 { !1 } else { u64::MAX };
             for i in own.clone() {
                 if *word >> (i - own.start) & 1 == 0 {
-                    row = RowFacts::of(a, i);
+                    row = RowFacts::of(a, i, i);
                 }
                 sums = sums.and(row);
                 if row.small == 0 {
@@ -249,7 +309,7 @@ mod tests {
         for first in (0..a.nrows()).step_by(ROWS_PER_PART) {
             let mut part = RowFacts::NONE;
             for i in first..a.nrows().min(first + ROWS_PER_PART) {
-                let row = RowFacts::of(a, i);
+                let row = RowFacts::of(a, i, i);
                 part = part.and(row);
                 a.view().compare_row(i, &mut compared);
                 if row.small == 0 {

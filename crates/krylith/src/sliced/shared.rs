@@ -15,7 +15,7 @@ use super::kernels::{self, SharedTable};
 use super::order::LevelOrder;
 use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, SetupError};
-use crate::matrix::{Csr, Pattern, SeenValues, part_by_work};
+use crate::matrix::{Csr, Pattern, SeenValues, ValuedRows, part_by_work};
 use crate::operator::LinearOperator;
 use crate::parallel;
 use crate::placement::Storage;
@@ -29,6 +29,8 @@ use std::sync::Arc;
 
 /// Slices of one run.
 const RUN: usize = 1024;
+/// Runs that are looked at to see whether slices repeat.
+const RUNS_OF_SAMPLE: usize = 2;
 
 /// A run goes on looking for equal slices while it has found no more than this many different ones, and a quarter of all.
 const MANY: usize = 64;
@@ -99,11 +101,12 @@ impl<S: StorageScalar> SharedSlices<S> {
     }
 
     /// Whether slices repeat in a sample of the first runs.
-    pub(crate) fn repeats(a: &Csr<f64>) -> bool {
-        if a.nrows() > MOST_ROWS {
+    pub(crate) fn repeats(rows: &impl ValuedRows) -> bool {
+        if rows.count() > MOST_ROWS {
             return false;
         }
-        let sampled = a.nrows().div_ceil(RUN * LANES).min(2);
+        let a = &*rows.first_rows(RUNS_OF_SAMPLE * RUN * LANES);
+        let sampled = a.nrows().div_ceil(RUN * LANES).min(RUNS_OF_SAMPLE);
         (0..sampled).all(|run| {
             let (table, which) = Table::<S>::cut(a, run);
             table.len() <= MANY + which.len() / 4

@@ -13,11 +13,11 @@
 use super::certify::{Certifier, Ended, Why};
 use super::options::Solver;
 use super::range::{Finding, PROJECTION};
-use crate::engine::SolverSpace;
+use crate::engine::{SolverSpace, rows_of};
 use crate::error::{BackendError, SolveError};
-use crate::matrix::{Csr, norm_roundoff};
-use crate::operator::LinearOperator;
-use crate::plan::{Facts, has_constant_null_vectors};
+use crate::matrix::norm_roundoff;
+use crate::operator::{LinearOperator, OwnRows};
+use crate::plan::{Facts, Whole, has_constant_null_vectors};
 use crate::report::{Outcome, Recovery};
 use std::sync::Arc;
 
@@ -79,18 +79,18 @@ pub(super) struct Removed<S: SolverSpace> {
 }
 
 impl<S: SolverSpace> NullSpaces<S> {
-    /// What the options say, or for [`NullSpace::Auto`] the matrix that is A, with its facts if they are known.
+    /// What the options say, or for [`NullSpace::Auto`] the rows of A, if it is a matrix; the facts about it may be known.
     pub(super) fn find<A: LinearOperator<S>>(
         solver: &Solver,
         space: &S,
         a: &A,
-        matrix: Option<(&Csr<f64>, Option<&Facts>)>,
+        facts: Option<&Facts>,
     ) -> Result<Option<Self>, SolveError> {
         let candidates = match &solver.null_space {
             NullSpace::Ignore => return Ok(None),
             NullSpace::Auto => {
-                return match matrix.filter(|_| own_matrix(space, a).is_some()) {
-                    Some((matrix, facts)) => Ok(Self::recognised(space, a, matrix, facts)?),
+                return match rows_of(space, a) {
+                    Some(own) => Ok(Self::recognised(space, a, own, facts)?),
                     None => Ok(None),
                 };
             }
@@ -101,7 +101,8 @@ impl<S: SolverSpace> NullSpaces<S> {
             }
             NullSpace::Vectors(vectors) => uploaded(space, a, vectors)?,
         };
-        let found = Self::checked(space, a, &candidates)?;
+        // What the caller has named is believed.
+        let found = Self::checked(space, a, &candidates, (true, false))?;
         // Of Aᵀ the vectors named are the left ones.
         let is_certain = |sides: &Sides| if solver.is_of_transposed { sides.left } else { sides.right };
         match found.iter().position(|sides| !is_certain(sides)) {
@@ -114,34 +115,36 @@ impl<S: SolverSpace> NullSpaces<S> {
     fn recognised<A: LinearOperator<S>>(
         space: &S,
         a: &A,
-        matrix: &Csr<f64>,
+        own: OwnRows<'_>,
         facts: Option<&Facts>,
     ) -> Result<Option<Self>, BackendError> {
-        let (right, left) = match facts {
+        let known = match facts {
             Some(facts) => (facts.constant_null_vector, facts.constant_left_null_vector),
-            None => has_constant_null_vectors(matrix),
+            None if a.own_rows().is_none() => has_constant_null_vectors(own.rows),
+            None => Whole::new(space, own)?.constant_null_vectors()?,
         };
-        if !right && !left {
+        if known == (false, false) {
             return Ok(None);
         }
         let mut constants = [space.zeros(&a.domain())?];
         space.fill(1.0, &mut constants[0])?;
-        let found = Self::checked(space, a, &constants)?;
+        let found = Self::checked(space, a, &constants, known)?;
         Ok(Some(Self::spanned(space, &constants, &found)?))
     }
 
-    /// In which null spaces these vectors are.
+    /// In which null spaces these vectors are; `known` is what is believed of an operator that cannot say, about A and about Aᵀ.
     fn checked<A: LinearOperator<S>>(
         space: &S,
         a: &A,
         candidates: &[S::Vector],
+        known: (bool, bool),
     ) -> Result<Vec<Sides>, BackendError> {
         let sides = |z: &S::Vector| {
             let product = rounded_product(space, a, z)?;
             let normal = a.normal_residual(space, z, None)?;
-            let left = normal.is_some_and(|normal| normal.in_roundings <= 1.0);
-            // An operator without a bound of its rounding is believed.
-            Ok(Sides { right: product.is_none_or(|(norm, rounding)| norm <= rounding), left, product })
+            let right = product.map_or(known.0, |(norm, rounding)| norm <= rounding);
+            let left = normal.map_or(known.1, |normal| normal.in_roundings <= 1.0);
+            Ok(Sides { right, left, product })
         };
         candidates.iter().map(sides).collect()
     }
@@ -280,11 +283,6 @@ impl<S: SolverSpace> Removed<S> {
             format!("b: {:.1e} of it is in the null space of Aᵀ, where no A x has a part", self.share);
         Some(Recovery { failed, row: None, value: Some(self.share), action: action.into() })
     }
-}
-
-/// A as a matrix, where this process has all of it.
-fn own_matrix<'a, S: SolverSpace, A: LinearOperator<S>>(space: &S, a: &'a A) -> Option<&'a Csr<f64>> {
-    a.matrix().filter(|_| space.total(&a.domain()) == space.len(&a.domain()))
 }
 
 fn uploaded<S: SolverSpace, A: LinearOperator<S>>(

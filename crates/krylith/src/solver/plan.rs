@@ -2,7 +2,7 @@
 
 use super::null_space::NullSpace;
 use super::options::Solver;
-use super::planned::Place;
+use super::planned::{DividedFacts, Place};
 use crate::choice::{Method, Precision};
 use crate::engine::SolverSpace;
 use crate::error::SolveError;
@@ -28,16 +28,23 @@ impl Solver {
         subject: Subject<'_>,
         mut findings: Findings,
     ) -> Result<(SolvePlan, Findings), SolveError> {
-        let Subject { matrix, other: a, is_operator, facts } = subject;
-        let complete = !is_operator && stores.iter().any(|store| store.has_complete_factors());
+        let Subject { matrix, other: a, is_operator, divided, facts } = subject;
+        // A complete factor would be that of the own block.
+        let complete = !is_operator
+            && space.process().is_alone()
+            && stores.iter().any(|store| store.has_complete_factors());
         let available = Available { complete, store: &|outlook: &Outlook<'_>| likely_kind(stores, outlook) };
-        let asymmetry = || a.unwrap_or(matrix).asymmetry();
-        let plan = match facts {
-            None => SolvePlan {
+        let of_whole = divided.as_ref().map(|divided| divided.of_a.asymmetry);
+        let asymmetry = || of_whole.unwrap_or_else(|| a.unwrap_or(matrix).asymmetry());
+        let plan = match (facts, divided) {
+            (None, Some(divided)) if self.is_open() => {
+                self.choose(matrix, (divided.of_a, None), &available, &mut findings)
+            }
+            (None, _) => SolvePlan {
                 warnings: self.warnings(if self.needs_symmetry() { asymmetry() } else { 0.0 }),
                 ..self.planned(None, self.method, self.preconditioner.clone(), ReasonCode::AsAsked)
             },
-            Some(mut facts) => {
+            (Some(mut facts), divided) => {
                 if complete {
                     let (mut mesh, grid) =
                         Mesh::find(matrix, facts.is_nearly_m_matrix() || facts.may_be_definite());
@@ -47,7 +54,10 @@ impl Solver {
                     findings.keep_structure(matrix.pattern(), grid);
                     facts.mesh = Some(mesh);
                 }
-                let of_a = a.map(|a| Facts::of(space, a)).transpose()?;
+                let of_a = match divided {
+                    Some(divided) => Some(divided.of_a),
+                    None => a.map(|a| Facts::of(space, a)).transpose()?,
+                };
                 let (facts, source) = match of_a {
                     Some(of_a) => (of_a, Some(facts)),
                     None => (facts, None),
@@ -71,7 +81,7 @@ impl Solver {
     }
 
     /// Whether the caller asked for a method that needs a symmetric matrix.
-    fn needs_symmetry(&self) -> bool {
+    pub(super) fn needs_symmetry(&self) -> bool {
         matches!(self.method, Method::Cg | Method::Minres)
     }
 
@@ -421,7 +431,9 @@ pub(super) struct Subject<'a> {
     pub(super) other: Option<&'a Csr<f64>>,
     /// A is no matrix.
     pub(super) is_operator: bool,
-    /// Those of `matrix`, where anything is left to be chosen.
+    /// The facts of A, where its rows are divided among processes.
+    pub(super) divided: Option<DividedFacts>,
+    /// Those of `matrix`, where anything is left to be chosen and it is not the own block of A.
     pub(super) facts: Option<Facts>,
 }
 

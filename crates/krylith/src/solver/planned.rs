@@ -12,9 +12,9 @@ use crate::engine::SolverSpace;
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::{Csr, Stamp, exact_scale, sizes_of_matrix};
 use crate::operator::LinearOperator;
-use crate::plan::{Facts, SolvePlan};
+use crate::plan::{Facts, SolvePlan, Whole};
 use crate::setup::{Findings, KnownValues, SetupContext, SetupRecorder, agree};
-use crate::space::require_same;
+use crate::space::{holds_everywhere, require_same};
 use crate::sparsify::{Sparsified, Sparsify};
 use crate::store::{FindStore, look};
 use std::time::Instant;
@@ -30,6 +30,29 @@ pub(super) fn other_than<'a, S: SolverSpace, A: LinearOperator<S>>(
     let Some(other) = a.matrix().filter(|_| differs) else { return Ok(None) };
     agree(space, exact_scale(space.host(), other).map(|_| ()))?;
     Ok(Some(other))
+}
+
+/// The facts of A, where its rows are divided among processes.
+pub(super) struct DividedFacts {
+    pub(super) of_a: Facts,
+    /// The matrix of the preconditioner is that of the own rows and columns, on all processes.
+    pub(super) has_block: bool,
+}
+
+impl DividedFacts {
+    /// None where A is one matrix of this process, or none.
+    fn find<S: SolverSpace, A: LinearOperator<S>>(
+        space: &S,
+        a: &A,
+        matrix: &Csr<f64>,
+    ) -> Result<Option<Self>, BackendError> {
+        let Some(own) = a.own_rows().filter(|_| a.matrix().is_none() || !space.process().is_alone()) else {
+            return Ok(None);
+        };
+        let whole = Whole::new(space, own)?;
+        let has_block = holds_everywhere(space, whole.has_block(matrix))?;
+        Ok(Some(DividedFacts { of_a: Facts::of_whole(&whole)?, has_block }))
+    }
 }
 
 /// A plan, and all that was found out while it was made.
@@ -78,9 +101,15 @@ impl Solver {
         self.check_near_null_vectors(space, unknowns)?;
         let started = Instant::now();
         let (mut findings, mut scale) = (Findings::default(), 1.0);
-        let facts = self.is_open().then(|| Facts::with_sizes(space, matrix)).transpose()?;
+        let asks = self.is_open() || self.needs_symmetry();
+        let divided = if asks { DividedFacts::find(space, a, matrix)? } else { None };
+        // Of the matrix of the preconditioner, unless that is A's own block.
+        let own = self.is_open() && !divided.as_ref().is_some_and(|divided| divided.has_block);
+        let facts = own.then(|| Facts::with_sizes(space, matrix)).transpose()?;
         let (facts, sizes) = facts.unzip();
-        let sizes = sizes.flatten().map_or_else(|| sizes_of_matrix(space.host(), matrix), Ok);
+        let first = a.own_rows().map_or(0, |own| own.first);
+        let look = || sizes_of_matrix(space.host(), matrix).map_err(|error| error.after_rows(first));
+        let sizes = sizes.flatten().map_or_else(look, Ok);
         let values = sizes.map(|sizes| {
             let tiny_diagonal = facts.as_ref().map(|facts| facts.tiny_diagonals > 0);
             findings.keep_values(KnownValues { of: Stamp::of(matrix), sizes, tiny_diagonal });
@@ -88,7 +117,7 @@ impl Solver {
         });
         agree(space, values)?;
         let other = other_than(space, a, matrix)?;
-        let subject = Subject { matrix, other, is_operator: a.matrix().is_none(), facts };
+        let subject = Subject { matrix, other, is_operator: a.matrix().is_none(), divided, facts };
         let (mut plan, findings) = self.plan_for(place, subject, findings)?;
         let sparsified = self.sparsified(place, &mut plan, (a, matrix), &findings);
         let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
@@ -131,8 +160,13 @@ impl Solver {
         let source = sparsified.as_ref().map_or(matrix, Sparsified::matrix);
         let reserved = sparsified.as_ref().map_or(0, Sparsified::bytes);
         if plan.facts.is_none() {
-            plan.facts = Some(Facts::of(space, other.unwrap_or(matrix))?);
-            plan.preconditioner_facts = other.map(|_| Facts::of(space, matrix)).transpose()?;
+            let divided = DividedFacts::find(space, a, matrix)?;
+            let is_own = divided.as_ref().map_or(other.is_none(), |divided| divided.has_block);
+            plan.facts = Some(match divided {
+                Some(divided) => divided.of_a,
+                None => Facts::of(space, other.unwrap_or(matrix))?,
+            });
+            plan.preconditioner_facts = (!is_own).then(|| Facts::of(space, matrix)).transpose()?;
         }
         let ended = self.look_from(place, a, (source, reserved), &findings, &mut plan);
         match pairs_after(space, &ended, source)? {

@@ -11,16 +11,16 @@ use super::threads::Transposed;
 use super::winner::{Memory, Winner};
 use super::workspace::{Lease, Pool, Workspace};
 use crate::choice::Method;
-use crate::engine::{DefaultSpace, DynEngine, SolverSpace};
+use crate::engine::{DefaultSpace, DynEngine, SolverSpace, rows_of};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::learn::TrainedMatrix;
 use crate::matrix::{Csr, Pattern, SeenValues, sizes_of_matrix};
-use crate::operator::LinearOperator;
+use crate::operator::{LinearOperator, OwnRows};
 use crate::plan::{SolvePlan, Work};
 use crate::precond::PrecondSpec;
 use crate::report::{Recovery, Report, Seconds};
-use crate::setup::SetupSummary;
-use crate::space::require_same;
+use crate::setup::{SetupSummary, agree};
+use crate::space::{holds_everywhere, require_same};
 use crate::sparsify::{Paired, Sparsified};
 use crate::store::FindStore;
 use crate::transform::Ordering;
@@ -101,6 +101,16 @@ impl Seen {
     }
 }
 
+/// Whether A is that matrix still, on all processes; of an operator that is none nothing is known to have changed.
+fn is_still<S: SolverSpace, A: LinearOperator<S>>(
+    space: &S,
+    a: &A,
+    known: Option<&Seen>,
+) -> Result<bool, BackendError> {
+    let same = |own: OwnRows<'_>| known.is_some_and(|known| known.is(space, own.rows));
+    holds_everywhere(space, rows_of(space, a).is_none_or(same))
+}
+
 impl Solver {
     /// Analyzes and factors on any space. `matrix`, of as many rows as this process holds unknowns, is what the preconditioner is made
     /// from; `stores` are the ways to keep it, asked in order. The method depends on A where that is a matrix, and on `matrix` where it is not.
@@ -116,17 +126,18 @@ impl Solver {
         let SetUp { engine, summary, paired, trained } = planned.build(self, place, a, matrix)?;
         let Planned { plan, other, method, sparsified, recorder, .. } = planned;
         let same = a.matrix().is_some() && other.is_none();
-        let known = a.matrix().map(|a| (a, plan.facts.as_ref()));
+        let of_a = || rows_of(&space, a).map(|own| Seen::new(&space, own.rows));
         let null_spaces = Mutex::new(KnownNullSpaces {
-            of: a.matrix().map(|a| Seen::new(&space, a)),
-            spaces: NullSpaces::find(self, &space, a, known)?.map(Arc::new),
+            of: of_a(),
+            spaces: NullSpaces::find(self, &space, a, plan.facts.as_ref())?.map(Arc::new),
         });
+        let planned_for = of_a();
         let space = Arc::new(space);
         let first = Workspace::new(Arc::clone(&space), &engine, a, method)?;
         space.publish()?;
         Ok(Prepared {
             null_spaces,
-            planned_for: a.matrix().map(|a| Seen::new(&*space, a)),
+            planned_for,
             memory: Memory::default(),
             factored: same.then(|| Seen::new(&*space, matrix)),
             finite: Mutex::new(same.then(|| SeenValues::of(space.host(), matrix))),
@@ -166,8 +177,9 @@ impl Solver {
         let plan = self.plan_without_matrix();
         let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
         let SetUp { engine, summary, .. } = without(&space, a.domain(), method);
+        let of = rows_of(&space, a).map(|own| Seen::new(&space, own.rows));
         let spaces = NullSpaces::find(self, &space, a, None)?.map(Arc::new);
-        let null_spaces = Mutex::new(KnownNullSpaces { of: None, spaces });
+        let null_spaces = Mutex::new(KnownNullSpaces { of, spaces });
         let space = Arc::new(space);
         Ok(Prepared {
             null_spaces,
@@ -324,29 +336,24 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         let mut solved = stages::solve(self, a, workspace, x, guess.largest, watch)?;
         let (found, seconds) =
             (solved.found.take(), Seconds { solve: started.elapsed().as_secs_f64(), ..self.seconds });
-        Ok((self.report(&space, a, solved, seconds), found))
+        Ok((self.report(&space, solved, seconds), found))
     }
 
     /// The null spaces of A as far as they are known. Those of another matrix say nothing about this one, and are looked for again.
     pub(super) fn null_spaces_of(&self, space: &S, a: &A) -> Result<Option<Arc<NullSpaces<S>>>, SolveError> {
         let mut known = self.null_spaces.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_other = |a: &Csr<f64>| known.of.as_ref().is_none_or(|of| !of.is(space, a));
-        let changed = a.matrix().is_some_and(is_other);
         // All processes look for them if one of them has another matrix.
-        if space.first(changed.then_some((0, 0.0)))?.is_some() {
-            let matrix = a.matrix().map(|matrix| (matrix, None));
-            let spaces = NullSpaces::find(&self.options, space, a, matrix)?.map(Arc::new);
-            *known = KnownNullSpaces { of: a.matrix().map(|a| Seen::new(space, a)), spaces };
+        if !is_still(space, a, known.of.as_ref())? {
+            let spaces = NullSpaces::find(&self.options, space, a, None)?.map(Arc::new);
+            let of = rows_of(space, a).map(|own| Seen::new(space, own.rows));
+            *known = KnownNullSpaces { of, spaces };
         }
         Ok(known.spaces.clone())
     }
 
-    /// Whether the facts of the plan are those of this A.
-    pub(super) fn is_planned_for(&self, a: &A) -> bool {
-        match (&self.planned_for, a.matrix()) {
-            (Some(of), Some(a)) => of.is(&*self.space, a),
-            _ => true,
-        }
+    /// Whether the facts of the plan are those of this A, on all processes.
+    pub(super) fn is_planned_for(&self, space: &S, a: &A) -> Result<bool, BackendError> {
+        is_still(space, a, self.planned_for.as_ref())
     }
 
     fn refuse_stale(&self, a: &A) -> Result<(), SolveError> {
@@ -362,23 +369,29 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         }
     }
 
-    /// Looks at the values of a matrix that were not seen before.
+    /// Looks at the values of a matrix that were not seen before; all processes end alike.
     fn require_finite(&self, a: &A) -> Result<(), SetupError> {
-        let Some(a) = a.matrix() else { return Ok(()) };
+        agree(&*self.space, rows_of(&*self.space, a).map_or(Ok(()), |own| self.look_at(own)))
+    }
+
+    fn look_at(&self, OwnRows { rows, first }: OwnRows<'_>) -> Result<(), SetupError> {
         let seen = *self.finite.lock().unwrap_or_else(PoisonError::into_inner);
-        if !seen.is_some_and(|seen| seen.has_stamp_of(a)) {
-            sizes_of_matrix(self.space.host(), a)?;
-            let seen = SeenValues::of(self.space.host(), a);
-            *self.finite.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
+        if seen.is_some_and(|seen| seen.has_stamp_of(rows)) {
+            return Ok(());
         }
+        sizes_of_matrix(self.space.host(), rows).map_err(|error| error.after_rows(first))?;
+        let seen = SeenValues::of(self.space.host(), rows);
+        *self.finite.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
         Ok(())
     }
 
-    fn report(&self, space: &S, a: &A, solved: Solved<S>, seconds: Seconds) -> Report {
-        let Solved { outcome, method, engine, without_product, recovery, rungs, figures, .. } = solved;
+    fn report(&self, space: &S, solved: Solved<S>, seconds: Seconds) -> Report {
+        let Solved {
+            outcome, method, engine, without_product, is_planned_for, recovery, rungs, figures, ..
+        } = solved;
         let summary = engine.as_ref().map_or(&self.summary, |set_up| &set_up.summary);
         let mut plan = self.plan.clone();
-        if !self.is_planned_for(a) {
+        if !is_planned_for {
             // They are those of another matrix.
             plan.facts = None;
             plan.warnings.clear();

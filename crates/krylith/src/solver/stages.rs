@@ -15,7 +15,7 @@ use crate::engine::SolverSpace;
 use crate::error::{BackendError, SolveError};
 use crate::observe::Observer;
 use crate::operator::LinearOperator;
-use crate::plan::Failure;
+use crate::plan::{Facts, Failure};
 use crate::report::{Outcome, Recovery, Rung};
 use crate::setup::Findings;
 use crate::stop::StoppingCriterion;
@@ -45,6 +45,8 @@ pub(super) struct Solved<S: SolverSpace> {
     pub(super) found: Option<Winner<S>>,
     /// It ran without products with A.
     pub(super) without_product: bool,
+    /// The facts of the plan are those of this A.
+    pub(super) is_planned_for: bool,
     pub(super) recovery: Vec<Recovery>,
     pub(super) rungs: Vec<Rung>,
     pub(super) figures: Figures,
@@ -65,6 +67,7 @@ pub(super) fn solve<S: SolverSpace, A: LinearOperator<S>>(
     let observer = watch.observer.unwrap_or(&mut nobody);
     let stop = watch.stop.map(|stop| stop as &mut dyn StoppingCriterion<f64>);
     let null_spaces = prepared.null_spaces_of(space, a)?;
+    let is_planned_for = prepared.is_planned_for(space, a)?;
     let mut certifier = Certifier::new(space, a, (vectors, largest_of_guess), &prepared.options, stop)?;
     let removed = match &null_spaces {
         Some(spaces) => spaces.remove_from_rhs(&mut certifier)?,
@@ -95,7 +98,8 @@ pub(super) fn solve<S: SolverSpace, A: LinearOperator<S>>(
     recovery.extend(stage.begin((prepared, space, a), certifier.b())?);
     multiply(space, x, certifier.scale())?;
     let record = (&mut recovery, &mut rungs);
-    let outcome = run(prepared, x, guess, &mut certifier, &mut stage, record, observer);
+    let facts = prepared.plan.facts.as_ref().filter(|_| is_planned_for);
+    let outcome = run((prepared, facts), x, guess, &mut certifier, &mut stage, record, observer);
     let found = match outcome {
         Ok(Outcome::Converged) => stage.winner(&certifier, &rungs)?,
         _ => None,
@@ -128,12 +132,12 @@ pub(super) fn solve<S: SolverSpace, A: LinearOperator<S>>(
     let Stage { method, engine, .. } = stage;
     let figures = certifier.into_figures(outcome)?;
     let found = found.filter(|_| outcome == Outcome::Converged);
-    Ok(Solved { outcome, method, engine, found, without_product, recovery, rungs, figures })
+    Ok(Solved { outcome, method, engine, found, without_product, is_planned_for, recovery, rungs, figures })
 }
 
 /// Runs the method and, as long as the plan has one for how it ended, the next, each from the best x so far.
 fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
-    prepared: &'p Prepared<A, S>,
+    (prepared, facts): (&'p Prepared<A, S>, Option<&Facts>),
     x: &mut S::Vector,
     guess: &mut Option<S::Vector>,
     certifier: &mut Certifier<'p, S, A>,
@@ -142,7 +146,6 @@ fn run<'p, S: SolverSpace, A: LinearOperator<S>>(
     observer: &mut dyn Observer<f64>,
 ) -> Result<Outcome, SolveError> {
     // A method for square systems then finds an x of any size, if it finds one; least squares find a small one.
-    let facts = prepared.plan.facts.as_ref().filter(|_| prepared.is_planned_for(certifier.a()));
     let deficient = facts.is_some_and(|facts| facts.structural_rank < facts.rows);
     let (mut started, mut before) = (Instant::now(), prepared.seconds.analyze + prepared.seconds.factor);
     // Least squares of least norm, and answers along b, are found from 0.

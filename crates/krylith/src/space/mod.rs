@@ -8,6 +8,7 @@
 mod activity;
 mod extremes;
 mod lanes;
+mod process;
 mod threads;
 
 pub(crate) use crate::team::cores;
@@ -16,6 +17,8 @@ pub use activity::{Activity, Profile, Spent};
 pub use extremes::Extremes;
 pub use lanes::{CHUNK, LANES, sum as sum_in_lanes};
 pub(crate) use lanes::{combine as combine_lanes, dot as dot_chunk};
+pub use process::Process;
+pub(crate) use process::{from_first, gather, holds_everywhere, received};
 pub use threads::Threads;
 
 use crate::error::BackendError;
@@ -60,6 +63,18 @@ pub trait Space {
 
     /// The largest and the smallest size of an entry, and the first entry that is not finite, in one synchronisation.
     fn extremes(&self, x: &Self::Vector) -> Result<Extremes<Self::Real>, BackendError>;
+
+    /// Which of the processes that share the space this is. A space of several overrides this, [`exchange`](Self::exchange),
+    /// [`first`](Self::first) and [`total`](Self::total) together.
+    fn process(&self) -> Process {
+        Process::ALONE
+    }
+
+    /// Sends words to every process, message k to process k, and returns what each has sent to this one, in their order. All call it
+    /// together.
+    fn exchange(&self, messages: Vec<Vec<u64>>) -> Result<Vec<Vec<u64>>, BackendError> {
+        Ok(messages)
+    }
 
     /// Of a place and a number from each process the one with the smallest place; `None` where nobody has one. So all of them
     /// know of the first bad pivot of anybody, and go on alike.

@@ -35,7 +35,7 @@ use super::mapping::Mapping;
 use super::matrix::MOST_UNKNOWNS;
 use super::stencil::{MOST_OFFSETS, Offset, Stencil};
 use crate::error::{place_in_words, row_in_words};
-use crate::matrix::Pattern;
+use crate::matrix::{Pattern, Rows};
 use candidates::Candidate;
 use std::fmt;
 use thiserror::Error;
@@ -187,17 +187,22 @@ impl Structure {
         if !pattern.is_square() {
             return Err(NotStructured::NotSquare);
         }
-        if pattern.nnz() == 0 {
+        Self::of_rows(pattern)
+    }
+
+    /// The same of a square matrix, wherever its rows are.
+    pub(crate) fn of_rows(rows: &impl Rows) -> Result<Self, NotStructured> {
+        if rows.entries() == 0 {
             return Err(NotStructured::Empty);
         }
         let (mut found, mut reason) = (Vec::new(), None);
-        for dof in (1..=MOST_UNKNOWNS).filter(|&dof| candidates::worth_trying(pattern, dof)) {
-            match candidates::find(pattern, dof) {
+        for dof in (1..=MOST_UNKNOWNS).filter(|&dof| candidates::worth_trying(rows, dof)) {
+            match candidates::find(rows, dof) {
                 Ok(mut some) => found.append(&mut some),
                 Err(why) => reason = NotStructured::nearer(reason, why),
             }
         }
-        choose(pattern, in_order(found), reason)
+        choose(rows, in_order(found), reason)
     }
 
     /// Levels of the grid: how many steps a sweep would take with the points of one level at once. Sweeps here go along lines instead.
@@ -205,8 +210,8 @@ impl Structure {
         Mapping::new(&self.stencil).levels(&self.grid)
     }
 
-    fn new(pattern: &Pattern, grid: Grid, dof: usize, offsets: Vec<Offset>) -> Result<Self, NotStructured> {
-        let fullness = check(pattern, &grid, dof, &offsets)?;
+    fn new(entries: usize, grid: Grid, dof: usize, offsets: Vec<Offset>) -> Result<Self, NotStructured> {
+        let fullness = check(entries, &grid, dof, &offsets)?;
         let stencil = Stencil::new(offsets).map_err(|_| NotStructured::TooManyOffsets { grid })?;
         Ok(Structure { grid, stencil, dof, fullness })
     }
@@ -221,7 +226,7 @@ impl fmt::Display for Structure {
 }
 
 /// Fullness, if these offsets are those of a grid.
-fn check(pattern: &Pattern, grid: &Grid, dof: usize, offsets: &[Offset]) -> Result<f64, NotStructured> {
+fn check(entries: usize, grid: &Grid, dof: usize, offsets: &[Offset]) -> Result<f64, NotStructured> {
     for axis in 0..3 {
         let mut away: Vec<usize> = offsets.iter().map(|o| o[axis].unsigned_abs() as usize).collect();
         away.sort_unstable();
@@ -230,7 +235,7 @@ fn check(pattern: &Pattern, grid: &Grid, dof: usize, offsets: &[Offset]) -> Resu
         }
     }
     let places: usize = offsets.iter().map(|&o| grid.places(o)).sum();
-    let fullness = pattern.nnz() as f64 / (places * dof * dof) as f64;
+    let fullness = entries as f64 / (places * dof * dof) as f64;
     if fullness < LEAST_FULLNESS {
         return Err(NotStructured::Sparse { grid: *grid, offsets: offsets.len(), fullness });
     }
@@ -257,7 +262,7 @@ fn in_order(mut found: Vec<Candidate>) -> Vec<Candidate> {
 
 /// Verifies candidates in turn until one holds and the next would not store less.
 fn choose(
-    pattern: &Pattern,
+    rows: &impl Rows,
     candidates: Vec<Candidate>,
     mut reason: Option<NotStructured>,
 ) -> Result<Structure, NotStructured> {
@@ -266,8 +271,8 @@ fn choose(
         if best.as_ref().is_some_and(|(stored, _)| *stored <= candidate.stored()) {
             break;
         }
-        let exact = verify::offsets(pattern, candidate)
-            .and_then(|offsets| Structure::new(pattern, candidate.grid, candidate.dof, offsets));
+        let exact = verify::offsets(rows, candidate)
+            .and_then(|offsets| Structure::new(rows.entries(), candidate.grid, candidate.dof, offsets));
         match exact {
             Ok(found) => {
                 let stored = found.grid.points() * found.stencil.len() * found.dof * found.dof;

@@ -3,7 +3,7 @@
 use super::super::grid::Grid;
 use super::super::stencil::{MOST_OFFSETS, Offset};
 use super::{LEAST_FULLNESS, NotStructured, check, reach_along};
-use crate::matrix::Pattern;
+use crate::matrix::Rows;
 
 /// Rows of a sample.
 const ROWS: usize = 256;
@@ -49,11 +49,11 @@ impl Candidate {
     }
 
     /// Adds the entries of a point's rows.
-    fn add(&mut self, pattern: &Pattern, number: usize) -> Result<(), NotStructured> {
+    fn add(&mut self, rows: &impl Rows, number: usize) -> Result<(), NotStructured> {
         let (dof, point) = (self.dof, self.grid.point(number));
         for component in 0..dof {
             let (row, mut next) = (dof * number + component, 0);
-            for &column in pattern.row(row) {
+            for &column in &*rows.columns(row) {
                 let column = column as usize;
                 let offset = offset(&self.grid, point, row, column, column / dof)?;
                 let pairs = 1 << (dof * component + column % dof);
@@ -112,8 +112,8 @@ pub(super) fn offset(
 /// Whether the rows divide into points of so many unknowns, and their blocks are not mostly empty.
 ///
 /// Places of a stencil are at least the blocks that have an entry. The sample may be somewhat emptier than the matrix.
-pub(super) fn worth_trying(pattern: &Pattern, dof: usize) -> bool {
-    let n = pattern.nrows();
+pub(super) fn worth_trying(rows: &impl Rows, dof: usize) -> bool {
+    let n = rows.count();
     if dof == 1 {
         return true;
     }
@@ -121,13 +121,16 @@ pub(super) fn worth_trying(pattern: &Pattern, dof: usize) -> bool {
         return false;
     }
     let (mut blocks, mut entries, mut columns) = (0, 0, Vec::new());
-    for point in sample(n / dof, BLOCK_POINTS) {
+    let sampled = sample(n / dof, BLOCK_POINTS);
+    rows.announce(rows_of(&sampled, dof));
+    for point in sampled {
         columns.clear();
         for row in dof * point..dof * (point + 1) {
-            if pattern.row(row).len() > MOST_OFFSETS * dof {
+            let row = rows.columns(row);
+            if row.len() > MOST_OFFSETS * dof {
                 return false;
             }
-            columns.extend(pattern.row(row).iter().map(|&column| column as usize / dof));
+            columns.extend(row.iter().map(|&column| column as usize / dof));
         }
         entries += columns.len();
         columns.sort_unstable();
@@ -138,10 +141,11 @@ pub(super) fn worth_trying(pattern: &Pattern, dof: usize) -> bool {
 }
 
 /// The candidates of a number of unknowns per point; at least one.
-pub(super) fn find(pattern: &Pattern, dof: usize) -> Result<Vec<Candidate>, NotStructured> {
-    let points = pattern.nrows() / dof;
+pub(super) fn find(rows: &impl Rows, dof: usize) -> Result<Vec<Candidate>, NotStructured> {
+    let points = rows.count() / dof;
     let sampled = sample(points, ROWS.div_ceil(dof));
-    let distances = distances(pattern, dof, &sampled)?;
+    rows.announce(rows_of(&sampled, dof));
+    let distances = distances(rows, dof, &sampled)?;
     let none = NotStructured::NoExtents { points, distances: distances.len() };
     let (mut found, mut nearest) = (Vec::new(), (none, 0));
     for extents in extents(points, &distances) {
@@ -150,8 +154,8 @@ pub(super) fn find(pattern: &Pattern, dof: usize) -> Result<Vec<Candidate>, NotS
         let looked_at = ends(&grid).into_iter().chain(sampled.iter().copied());
         let fault = looked_at
             .enumerate()
-            .find_map(|(passed, point)| Some((candidate.add(pattern, point).err()?, passed)));
-        match fault.or_else(|| Some((unlike_a_grid(pattern, &candidate)?, usize::MAX))) {
+            .find_map(|(passed, point)| Some((candidate.add(rows, point).err()?, passed)));
+        match fault.or_else(|| Some((unlike_a_grid(rows.entries(), &candidate)?, usize::MAX))) {
             None => found.push(candidate),
             Some((why, passed)) if (why.rank(), passed) > (nearest.0.rank(), nearest.1) => {
                 nearest = (why, passed)
@@ -163,22 +167,22 @@ pub(super) fn find(pattern: &Pattern, dof: usize) -> Result<Vec<Candidate>, NotS
 }
 
 /// What speaks against a candidate as a whole. A sample uses at most what the matrix uses, so fullness can only be less.
-fn unlike_a_grid(pattern: &Pattern, candidate: &Candidate) -> Option<NotStructured> {
+fn unlike_a_grid(entries: usize, candidate: &Candidate) -> Option<NotStructured> {
     let offsets: Vec<Offset> = candidate.used.iter().map(|u| u.offset).collect();
-    check(pattern, &candidate.grid, candidate.dof, &offsets).err()
+    check(entries, &candidate.grid, candidate.dof, &offsets).err()
 }
 
 /// Distances between points that entries of the sample join, increasing.
-fn distances(pattern: &Pattern, dof: usize, sampled: &[usize]) -> Result<Vec<i64>, NotStructured> {
+fn distances(rows: &impl Rows, dof: usize, sampled: &[usize]) -> Result<Vec<i64>, NotStructured> {
     let mut known: Vec<i64> = Vec::new();
     for (k, &point) in sampled.iter().enumerate() {
         for row in dof * point..dof * (point + 1) {
-            let columns = pattern.row(row);
+            let columns = rows.columns(row);
             if columns.len() > MOST_OFFSETS * dof {
                 return Err(NotStructured::LongRow { row, entries: columns.len() });
             }
             let mut last = None;
-            for &column in columns {
+            for &column in &*columns {
                 let distance = (column as usize / dof) as i64 - point as i64;
                 if last.replace(distance) != Some(distance)
                     && let Err(at) = known.binary_search(&distance)
@@ -192,6 +196,11 @@ fn distances(pattern: &Pattern, dof: usize, sampled: &[usize]) -> Result<Vec<i64
         }
     }
     Ok(known)
+}
+
+/// The rows of points.
+fn rows_of(points: &[usize], dof: usize) -> impl Iterator<Item = usize> {
+    points.iter().flat_map(move |point| dof * point..dof * (point + 1))
 }
 
 /// Extents of so many points that bring every distance near, those with the shortest offsets first.

@@ -9,7 +9,7 @@ use super::super::grid::Grid;
 use super::super::stencil::{MOST_OFFSETS, Offset};
 use super::NotStructured;
 use super::candidates::{self, Candidate};
-use crate::matrix::{Pattern, RowBits};
+use crate::matrix::{OwnUnits, Rows};
 use crate::parallel;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,29 +18,71 @@ use std::ops::Range;
 const PIECE: usize = 4096;
 
 /// The offsets that entries have, and the centre.
-pub(super) fn offsets(pattern: &Pattern, candidate: &Candidate) -> Result<Vec<Offset>, NotStructured> {
-    let points = candidate.grid.points();
+pub(super) fn offsets(rows: &impl Rows, candidate: &Candidate) -> Result<Vec<Offset>, NotStructured> {
     let lines = Lines::new(candidate);
-    let repeating = (candidate.dof == 1).then(|| pattern.repeats());
-    let look =
-        |piece: usize| lines.look((pattern, repeating), piece * PIECE..((piece + 1) * PIECE).min(points));
-    let seen = parallel::try_map(points.div_ceil(PIECE), look)?;
-    let seen = seen.into_iter().fold(Seen::default(), Seen::with);
+    let own = rows.own(candidate.dof);
+    let (first, points) = (own.units.start, own.units.len());
+    if candidate.dof == 1 {
+        own.find_repeating();
+    }
+    let look = |piece: usize| {
+        let piece = piece * PIECE..((piece + 1) * PIECE).min(points);
+        lines.look(&own, first + piece.start..first + piece.end)
+    };
+    let seen = parallel::try_map(points.div_ceil(PIECE), look)
+        .map(|seen| seen.into_iter().fold(Seen::default(), Seen::with));
+    let mut all = Seen::default();
+    for theirs in rows.everyones(to_words(&seen)) {
+        all = all.with(from_words(&theirs, candidate.grid)?);
+    }
     let known = candidate.used.iter().enumerate();
-    let mut all: Vec<Offset> =
-        known.filter(|(k, u)| seen.has(*k) || u.offset == [0; 3]).map(|(_, u)| u.offset).collect();
-    all.extend(seen.others);
-    if all.len() > MOST_OFFSETS {
+    let mut offsets: Vec<Offset> =
+        known.filter(|(k, u)| all.has(*k) || u.offset == [0; 3]).map(|(_, u)| u.offset).collect();
+    offsets.extend(all.others);
+    if offsets.len() > MOST_OFFSETS {
         return Err(NotStructured::TooManyOffsets { grid: candidate.grid });
     }
-    Ok(all)
+    Ok(offsets)
 }
+
+/// What was seen, or the first fault, to be sent to other processes: a number that says which, and then what it has.
+fn to_words(seen: &Result<Seen, NotStructured>) -> Vec<u64> {
+    match seen {
+        Ok(seen) => {
+            let others = seen.others.iter().flatten().map(|&c| i64::from(c) as u64);
+            [0].into_iter().chain(seen.known).chain(others).collect()
+        }
+        Err(NotStructured::Outside { row, column, apart, extent, .. }) => {
+            [1].into_iter().chain([row, column, apart, extent].map(|&number| number as u64)).collect()
+        }
+        Err(_) => vec![2],
+    }
+}
+
+fn from_words(words: &[u64], grid: Grid) -> Result<Seen, NotStructured> {
+    match words {
+        [0, seen @ ..] if seen.len() >= KNOWN_WORDS => {
+            let (known, others) = seen.split_at(KNOWN_WORDS);
+            let offset = |o: &[u64]| [o[0], o[1], o[2]].map(|c| c as i64 as i32);
+            let others = others.chunks_exact(3).map(offset).collect();
+            Ok(Seen { known: std::array::from_fn(|k| known[k]), others })
+        }
+        &[1, row, column, apart, extent] => {
+            let [row, column, apart, extent] = [row, column, apart, extent].map(|number| number as usize);
+            Err(NotStructured::Outside { grid, row, column, apart, extent })
+        }
+        _ => Err(NotStructured::TooManyOffsets { grid }),
+    }
+}
+
+/// Words of a bit for each offset of a candidate.
+const KNOWN_WORDS: usize = MOST_OFFSETS.div_ceil(64);
 
 /// Offsets that were met.
 #[derive(Debug, Clone, Default)]
 struct Seen {
     /// Of the candidate's, a bit each.
-    known: [u64; MOST_OFFSETS.div_ceil(64)],
+    known: [u64; KNOWN_WORDS],
     /// That the candidate does not have.
     others: BTreeSet<Offset>,
 }
@@ -137,11 +179,7 @@ impl Lines {
     }
 
     /// Goes through the rows of points.
-    fn look(
-        &self,
-        (pattern, repeating): (&Pattern, Option<&RowBits>),
-        points: Range<usize>,
-    ) -> Result<Seen, NotStructured> {
+    fn look(&self, rows: &OwnUnits<'_>, points: Range<usize>) -> Result<Seen, NotStructured> {
         let mut seen = Seen::default();
         let nx = self.grid.extents()[0];
         let mut first = points.start;
@@ -155,11 +193,8 @@ impl Lines {
             while number < end {
                 let at = [point[0] + number - first, point[1], point[2]];
                 let inner = line.inner.contains(&at[0]);
-                if let Some(repeating) = repeating
-                    && inner
-                    && listed == 1
-                {
-                    let alike = repeating.run(number..end.min(first + line.inner.end - point[0]));
+                if self.dof == 1 && inner && listed == 1 {
+                    let alike = rows.repeating(number..end.min(first + line.inner.end - point[0]));
                     number += alike;
                     if alike > 0 {
                         continue;
@@ -167,10 +202,10 @@ impl Lines {
                 }
                 for component in 0..self.dof {
                     let known = inner && listed >> component & 1 == 1;
-                    if known && repeats(pattern, self.dof * number + component, self.dof) {
+                    if known && repeats(rows, self.dof * number + component, self.dof) {
                         continue;
                     }
-                    let all = self.look_closely(pattern, number, component, at, line, &mut seen)?;
+                    let all = self.look_closely(rows, number, component, at, line, &mut seen)?;
                     listed = listed & !(1 << component) | u32::from(all) << component;
                 }
                 number += 1;
@@ -183,7 +218,7 @@ impl Lines {
     /// A row entry by entry, beside the list of its line; whether the list had all of them.
     fn look_closely(
         &self,
-        pattern: &Pattern,
+        rows: &OwnUnits<'_>,
         number: usize,
         component: usize,
         point: [usize; 3],
@@ -193,7 +228,7 @@ impl Lines {
         let (dof, nx) = (self.dof as i64, self.grid.extents()[0]);
         let (row, base) = (self.dof * number + component, dof * number as i64);
         let (mut places, mut all) = (line.places.as_slice(), true);
-        for &column in pattern.row(row) {
+        for &column in rows.row(row) {
             let distance = i64::from(column) - base;
             while places.first().is_some_and(|p| p.distance + dof <= distance) {
                 places = &places[1..];
@@ -208,10 +243,10 @@ impl Lines {
                 None => {
                     let column = column as usize;
                     let other = candidates::offset(&self.grid, point, row, column, column / self.dof)?;
-                    seen.others.insert(other);
                     all = false;
-                    if seen.others.len() > MOST_OFFSETS {
-                        return Err(NotStructured::TooManyOffsets { grid: self.grid });
+                    // One more than a stencil may have is too many; a fault that stands further on comes first all the same.
+                    if seen.others.len() <= MOST_OFFSETS {
+                        seen.others.insert(other);
                     }
                 }
             }
@@ -244,8 +279,8 @@ impl Line {
 ///
 /// Modulo 2³², which loses nothing: columns are below the number of rows, at most 2³², and steps at most 8.
 #[inline]
-fn repeats(pattern: &Pattern, row: usize, step: usize) -> bool {
-    let (columns, before) = (pattern.row(row), pattern.row(row - step));
+fn repeats(rows: &OwnUnits<'_>, row: usize, step: usize) -> bool {
+    let (columns, before) = (rows.row(row), rows.row(row - step));
     let differ = |differ: bool, (&column, &before): (&u32, &u32)| {
         differ | (column != before.wrapping_add(step as u32))
     };

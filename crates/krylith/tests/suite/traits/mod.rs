@@ -4,6 +4,7 @@
 //! * `threads`: compressed rows on threads, reductions in fixed chunks;
 //! * `stencil`: a matrix without index arrays on the same space;
 //! * `ranks`: a matrix in two parts, each owned by a thread that shares nothing and exchanges messages, as processes would;
+//! * `whole`: what is found out about a matrix in parts, which is what one process finds out;
 //! * `prepared`: the whole of `Solver` on those two parts, with certification, recovery and report;
 //! * `narrow`: an incomplete Cholesky factor stored in `f32` under an `f64` solver.
 
@@ -13,6 +14,7 @@ mod prepared;
 mod ranks;
 mod stencil;
 mod threads;
+mod whole;
 
 use krylith::krylov::{Cg, Finish, Status, System};
 use krylith::observe::History;

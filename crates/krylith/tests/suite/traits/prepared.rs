@@ -199,7 +199,7 @@ impl Storage<Rank> for Block {
     }
 }
 
-static STORES: &[&dyn FindStore<Rank>] = &[&OwnRows];
+pub(super) static STORES: &[&dyn FindStore<Rank>] = &[&OwnRows];
 /// Two levels, of each rank's own rows.
 static PAIRS: &[&dyn FindStore<Rank>] = &[&ByPairs { stores: STORES, half }];
 
@@ -228,7 +228,7 @@ fn solve_in(
     a: &Csr<f64>,
     b: &[f64],
 ) -> (Vec<f64>, [Result<Report, SolveError>; 2]) {
-    let parts = PartMatrix::split(a, cut);
+    let parts = PartMatrix::split(a, &[cut]);
     let ends = on_both(|rank| {
         let (part_of_a, number) = (&parts[rank.rank], rank.rank);
         let b = part(number, cut, b);
@@ -380,7 +380,91 @@ fn an_error_of_one_rank_ends_both() {
     a.values_mut()[k] = f64::NAN;
     let (_, [first, second]) = solve(&Solver::new(), &a, &rhs(&a));
     assert!(matches!(first.unwrap_err(), SolveError::Setup(SetupError::Backend(_))));
-    assert!(matches!(second.unwrap_err(), SolveError::Setup(SetupError::NotFinite { row: 100, .. })));
+    assert!(matches!(second.unwrap_err(), SolveError::Setup(SetupError::NotFinite { row: 300, .. })));
+}
+
+/// Constants are in the null spaces of A and of Aᵀ, which no block of a rank shows.
+#[test]
+fn a_null_space_of_the_whole_is_found() {
+    let a = "neumann2d:24".parse::<Problem>().unwrap().generate().unwrap();
+    let mut b = vec![0.0; a.nrows()];
+    a.mul_vec(&rhs(&a), &mut b).unwrap();
+    let (x, reports) = solve(&Solver::new(), &a, &b);
+    let report = agreed(reports);
+    report.require_converged().unwrap();
+    let facts = report.plan.facts.unwrap();
+    assert!(facts.constant_null_vector && facts.constant_left_null_vector && facts.rows == a.nrows());
+    assert!(residual(&a, &x, &b) <= 1e-8);
+    // Of least norm: without a part along constants.
+    let (sum, size) = x.iter().fold((0.0, 0.0), |(sum, size), x| (sum + x, size + x.abs()));
+    assert!(f64::abs(sum) <= 1e-12 * size, "{sum:e} of {size:e}");
+}
+
+/// What was found about one matrix says nothing about the next, on any rank: A + I is not singular, though A is.
+#[test]
+fn a_later_matrix_has_facts_of_its_own() {
+    let a = "neumann2d:24".parse::<Problem>().unwrap().generate().unwrap();
+    let mut shifted = a.clone();
+    // One entry, which one rank has.
+    let place = a.pattern().find(300, 300).unwrap();
+    shifted.values_mut()[place] += 1.0;
+    let (mut b, later) = (vec![0.0; a.nrows()], rhs(&a));
+    a.mul_vec(&rhs(&a), &mut b).unwrap();
+    let (parts, others) = (PartMatrix::split(&a, &[CUT]), PartMatrix::split(&shifted, &[CUT]));
+    let solver = Solver::new().allow_stale_factor(true);
+    let [first, second] = on_both(|rank| {
+        let (number, own, other) = (rank.rank, &parts[rank.rank], &others[rank.rank]);
+        let prepared = solver.prepare_on(rank, STORES, own, &own.block()).unwrap();
+        [(own, &b), (other, &later)].map(|(part_of_a, b)| {
+            let (b, mut x) = (part(number, CUT, b), part(number, CUT, &vec![0.0; a.nrows()]));
+            let report = prepared.solve_vectors(part_of_a, &b, &mut x, Watch::default());
+            (x.own, report)
+        })
+    });
+    let together = first.into_iter().zip(second).map(|((head, one), (tail, two))| {
+        let report = agreed([one, two]);
+        report.require_converged().unwrap();
+        ([head, tail].concat(), report)
+    });
+    let [(x, of_a), (y, of_shifted)] = <[_; 2]>::try_from(together.collect::<Vec<_>>()).unwrap();
+    assert!(residual(&a, &x, &b) <= 1e-8 && residual(&shifted, &y, &later) <= 1e-8);
+    assert!(of_a.plan.facts.is_some() && of_shifted.plan.facts.is_none());
+}
+
+/// Every matrix of the pattern of one rank's block is singular, and A is not: both ranks end alike.
+#[test]
+fn a_block_that_is_singular_by_its_pattern() {
+    let whole = poisson();
+    let entry = |i: usize, j: usize, v: f64| match (i, j) {
+        (10, 300) | (300, 10) => Some((i, j, 4.0)),
+        (10, _) | (_, 10) => None,
+        _ => Some((i, j, v)),
+    };
+    let rows = (0..whole.nrows()).flat_map(|i| {
+        let (columns, values) = whole.row(i);
+        columns.iter().zip(values).map(move |(&j, &v)| (i, j as usize, v))
+    });
+    let entries = rows.filter_map(|(i, j, v)| entry(i, j, v)).chain([(10, 300, 4.0), (300, 10, 4.0)]);
+    let a = Csr::from_entries(whole.nrows(), whole.ncols(), entries).unwrap();
+    for solver in [Solver::new(), Solver::new().preconditioner(PrecondSpec::none())] {
+        let (_, [first, second]) = solve(&solver, &a, &rhs(&a));
+        let words = |end: &Result<Report, SolveError>| end.as_ref().map(|report| report.outcome).is_ok();
+        assert_eq!(words(&first), words(&second), "{first:?} {second:?}");
+        for report in [&first, &second].into_iter().flatten() {
+            assert_eq!(
+                report.plan.facts.as_ref().map(|facts| facts.structural_rank),
+                solver_rank(&solver, &a)
+            );
+        }
+        if let (Ok(first), Ok(second)) = (first, second) {
+            assert!(agreed([Ok(first), Ok(second)]).relative_residual <= 1.0);
+        }
+    }
+}
+
+/// What one process finds out, where anything is left to be chosen.
+fn solver_rank(solver: &Solver, a: &Csr<f64>) -> Option<usize> {
+    solver.solve(a, &rhs(a)).unwrap().report.plan.facts.map(|facts| facts.structural_rank)
 }
 
 /// Each rank has a hierarchy of its own rows, with the smoother by name on both levels.

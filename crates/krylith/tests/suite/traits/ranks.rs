@@ -1,24 +1,26 @@
-//! A matrix in two parts, as it will be over MPI: each part belongs to a rank that shares no memory with the other.
+//! A matrix in parts, as it will be over MPI: each part belongs to a rank that shares no memory with the others.
 //!
 //! A rank is a thread here and a message an `mpsc` channel's, but nothing else is different: the space wraps a local one and
-//! overrides the reductions (send the local sums, add both: two numbers have one sum, so both sides get the same bits); the operator sends
-//! the entries of x that the other side needs before it multiplies. Both ranks run the same `solve`.
+//! overrides the reductions (send the local sums, add all in the order of ranks, so that all have the same bits); the operator sends
+//! the entries of x that the others need before it multiplies. All ranks run the same `solve`.
 
 use super::threads::{Rows, Threads};
 use super::{check, conformance, poisson, solve};
 use krylith::krylov::Finish;
-use krylith::operator::{Identity, LinearOperator, ResidualBounds, ResidualNorms};
-use krylith::space::{Extremes, Space};
+use krylith::operator::{Identity, LinearOperator, OwnRows, ResidualBounds, ResidualNorms};
+use krylith::space::{Extremes, Process, Space};
 use krylith::{BackendError, Csr};
+use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// One of two ranks.
+/// One of several ranks.
 pub struct Rank {
     pub rank: usize,
     local: Threads,
     pub host: krylith::space::Threads<f64>,
-    to_peer: Sender<Vec<f64>>,
-    from_peer: Receiver<Vec<f64>>,
+    /// To and from each rank, this one included.
+    to: Vec<Sender<Vec<u64>>>,
+    from: Vec<Receiver<Vec<u64>>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -28,18 +30,27 @@ pub struct Layout {
 }
 
 impl Rank {
-    fn pair() -> [Rank; 2] {
-        let (to_1, from_0) = channel();
-        let (to_0, from_1) = channel();
+    fn all(count: usize) -> Vec<Rank> {
+        let mut to: Vec<Vec<_>> = (0..count).map(|_| Vec::new()).collect();
+        let mut from: Vec<Vec<_>> = (0..count).map(|_| Vec::new()).collect();
+        for (sender, of_sender) in to.iter_mut().enumerate() {
+            for (receiver, of_receiver) in from.iter_mut().enumerate() {
+                let (outgoing, incoming) = channel();
+                assert_eq!((of_sender.len(), of_receiver.len()), (receiver, sender));
+                of_sender.push(outgoing);
+                of_receiver.push(incoming);
+            }
+        }
         let host = || krylith::space::Threads::new(1);
-        let rank = |rank, to_peer, from_peer| Rank { rank, local: Threads, host: host(), to_peer, from_peer };
-        [rank(0, to_1, from_1), rank(1, to_0, from_0)]
+        let rank = |(rank, (to, from))| Rank { rank, local: Threads, host: host(), to, from };
+        to.into_iter().zip(from).enumerate().map(rank).collect()
     }
 
-    pub fn exchange(&self, message: Vec<f64>) -> Result<Vec<f64>, BackendError> {
-        let gone = || BackendError::Failed { what: format!("rank {} is gone", 1 - self.rank) };
-        self.to_peer.send(message).map_err(|_| gone())?;
-        self.from_peer.recv().map_err(|_| gone())
+    /// What each rank has, in their order.
+    fn everyones(&self, own: &[f64]) -> Result<Vec<Vec<f64>>, BackendError> {
+        let words: Vec<u64> = own.iter().map(|v| v.to_bits()).collect();
+        let received = self.exchange(vec![words; self.to.len()])?;
+        Ok(received.into_iter().map(|words| words.into_iter().map(f64::from_bits).collect()).collect())
     }
 }
 
@@ -80,13 +91,25 @@ impl Space for Rank {
         self.local.download(&from.own, to)
     }
 
+    fn process(&self) -> Process {
+        Process { number: self.rank, count: self.to.len() }
+    }
+
+    fn exchange(&self, messages: Vec<Vec<u64>>) -> Result<Vec<Vec<u64>>, BackendError> {
+        let gone = |rank: usize| BackendError::Failed { what: format!("rank {rank} is gone") };
+        for (rank, (to, message)) in self.to.iter().zip(messages).enumerate() {
+            to.send(message).map_err(|_| gone(rank))?;
+        }
+        self.from.iter().enumerate().map(|(rank, from)| from.recv().map_err(|_| gone(rank))).collect()
+    }
+
     fn extremes(&self, x: &Part) -> Result<Extremes<f64>, BackendError> {
         let own = self.local.extremes(&x.own)?;
-        let theirs = self.exchange(vec![own.largest, own.least])?;
-        let first = if self.rank == 0 { 0 } else { x.global - x.own.len() };
+        let all = self.everyones(&[own.largest, own.least, x.own.len() as f64])?;
+        let first = all[..self.rank].iter().map(|theirs| theirs[2] as usize).sum::<usize>();
         Ok(Extremes {
-            largest: own.largest.max(theirs[0]),
-            least: own.least.min(theirs[1]),
+            largest: all.iter().map(|theirs| theirs[0]).fold(0.0, f64::max),
+            least: all.iter().map(|theirs| theirs[1]).fold(f64::INFINITY, f64::min),
             not_finite: self.first(own.not_finite.map(|(k, value)| (first + k, value)))?,
         })
     }
@@ -94,9 +117,9 @@ impl Space for Rank {
     fn first(&self, own: Option<(usize, f64)>) -> Result<Option<(usize, f64)>, BackendError> {
         // A place as the bits of a number: it is only sent and compared.
         let message = own.map_or(vec![], |(place, value)| vec![f64::from_bits(place as u64), value]);
-        let theirs = self.exchange(message)?;
-        let theirs = (!theirs.is_empty()).then(|| (theirs[0].to_bits() as usize, theirs[1]));
-        Ok([own, theirs].into_iter().flatten().min_by_key(|&(place, _)| place))
+        let all = self.everyones(&message)?;
+        let some = all.iter().filter(|theirs| !theirs.is_empty());
+        Ok(some.map(|theirs| (theirs[0].to_bits() as usize, theirs[1])).min_by_key(|&(place, _)| place))
     }
 
     fn scale(&self, a: f64, x: &mut Part) -> Result<(), BackendError> {
@@ -119,75 +142,86 @@ impl Space for Rank {
         for ((x, y), out) in pairs.iter().zip(&mut *out) {
             *out = self.local.dot(&x.own, &y.own)?;
         }
-        let theirs = self.exchange(out.to_vec())?;
-        for (out, theirs) in out.iter_mut().zip(theirs) {
-            *out += theirs;
+        let all = self.everyones(out)?;
+        for (k, out) in out.iter_mut().enumerate() {
+            *out = all[1..].iter().fold(all[0][k], |sum, theirs| sum + theirs[k]);
         }
         Ok(())
     }
 }
 
-/// The rows of one rank; columns of its own first, then those received from the other.
+/// The rows of one rank.
 pub struct PartMatrix {
+    /// Columns of its own first, then those received from the others, rank by rank.
     rows: Csr<f64>,
-    /// Which of the own entries the other rank needs.
-    send: Vec<usize>,
-    global: usize,
+    /// With the columns of the whole.
+    whole: Csr<f64>,
+    own: Range<usize>,
+    /// Which of the own entries each rank needs.
+    send: Vec<Vec<usize>>,
+}
+
+/// These rows, and of them these columns, counted from the first.
+fn cut_out(a: &Csr<f64>, rows: Range<usize>, columns: Range<usize>) -> Csr<f64> {
+    let (mut r, mut c, mut v) = (vec![], vec![], vec![]);
+    for i in rows.clone() {
+        let (all, values) = a.row(i);
+        for (&j, &value) in all.iter().zip(values).filter(|(j, _)| columns.contains(&(**j as usize))) {
+            r.push((i - rows.start) as u32);
+            c.push((j as usize - columns.start) as u32);
+            v.push(value);
+        }
+    }
+    Csr::from_triplets(rows.len(), columns.len(), &r, &c, &v).unwrap()
 }
 
 impl PartMatrix {
-    /// The two parts of a matrix with symmetric pattern, cut before row `cut`.
-    pub fn split(a: &Csr<f64>, cut: usize) -> [PartMatrix; 2] {
+    /// The parts of a matrix, cut before these rows.
+    pub fn split(a: &Csr<f64>, cuts: &[usize]) -> Vec<PartMatrix> {
         let n = a.nrows();
-        [(0..cut, cut..n), (cut..n, 0..cut)].map(|(own, foreign)| {
-            let columns =
-                |range: std::ops::Range<usize>| range.flat_map(|i| a.row(i).0.iter().map(|&j| j as usize));
-            let distinct = |wanted: Vec<usize>| -> Vec<usize> {
-                std::collections::BTreeSet::from_iter(wanted).into_iter().collect()
-            };
-            let receive = distinct(columns(own.clone()).filter(|j| foreign.contains(j)).collect());
-            let send = distinct(columns(foreign).filter(|j| own.contains(j)).collect());
+        let starts: Vec<usize> = [0].into_iter().chain(cuts.iter().copied()).chain([n]).collect();
+        let parts: Vec<Range<usize>> = starts.windows(2).map(|w| w[0]..w[1]).collect();
+        // The columns of some rows that are those of others, in order.
+        let needs = |rows: &Range<usize>, of: &Range<usize>| -> Vec<usize> {
+            let columns = rows.clone().flat_map(|i| a.row(i).0.iter().map(|&j| j as usize));
+            std::collections::BTreeSet::from_iter(columns.filter(|j| of.contains(j))).into_iter().collect()
+        };
+        let part = |own: &Range<usize>| {
+            let others = || parts.iter().filter(|other| *other != own);
+            let receive: Vec<usize> = others().flat_map(|other| needs(own, other)).collect();
+            let send = parts.iter().map(|other| match other == own {
+                true => Vec::new(),
+                false => needs(other, own).into_iter().map(|j| j - own.start).collect(),
+            });
             let local = |j: usize| match own.contains(&j) {
                 true => j - own.start,
-                false => own.len() + receive.binary_search(&j).unwrap(),
+                false => own.len() + receive.iter().position(|&r| r == j).unwrap(),
             };
-            let (mut r, mut c, mut v) = (vec![], vec![], vec![]);
-            for i in own.clone() {
-                for (&j, &value) in a.row(i).0.iter().zip(a.row(i).1) {
-                    r.push((i - own.start) as u32);
-                    c.push(local(j as usize) as u32);
-                    v.push(value);
-                }
-            }
-            let rows = Csr::from_triplets(own.len(), own.len() + receive.len(), &r, &c, &v).unwrap();
-            PartMatrix { rows, send: send.into_iter().map(|j| j - own.start).collect(), global: n }
-        })
+            let whole = cut_out(a, own.clone(), 0..n);
+            let entries = (0..own.len()).flat_map(|i| {
+                let (columns, values) = whole.row(i);
+                columns.iter().zip(values).map(move |(&j, &v)| (i, j as usize, v)).collect::<Vec<_>>()
+            });
+            let entries: Vec<_> = entries.map(|(i, j, v)| (i, local(j), v)).collect();
+            let rows = Csr::from_entries(own.len(), own.len() + receive.len(), entries).unwrap();
+            PartMatrix { rows, send: send.collect(), whole, own: own.clone() }
+        };
+        parts.iter().map(part).collect()
     }
-}
 
-impl PartMatrix {
     /// The block of the own rows and columns.
     pub fn block(&self) -> Csr<f64> {
-        let n = self.rows.nrows();
-        let (mut rows, mut columns, mut values) = (vec![], vec![], vec![]);
-        for i in 0..n {
-            for (&j, &v) in
-                self.rows.row(i).0.iter().zip(self.rows.row(i).1).filter(|&(&j, _)| (j as usize) < n)
-            {
-                rows.push(i as u32);
-                columns.push(j);
-                values.push(v);
-            }
-        }
-        Csr::from_triplets(n, n, &rows, &columns, &values).unwrap()
+        cut_out(&self.whole, 0..self.own.len(), self.own.clone())
     }
 
     /// The own entries of x and the received ones, into `wide`.
     fn receive(&self, space: &Rank, x: &Part, wide: &mut [f64]) -> Result<(), BackendError> {
-        let halo = space.exchange(self.send.iter().map(|&j| x.own[j]).collect())?;
-        let (own, received) = wide.split_at_mut(x.own.len());
+        let wanted = |send: &Vec<usize>| send.iter().map(|&j| x.own[j].to_bits()).collect();
+        let received = space.exchange(self.send.iter().map(wanted).collect())?;
+        let (own, halo) = wide.split_at_mut(x.own.len());
         own.copy_from_slice(&x.own);
-        received.copy_from_slice(&halo);
+        let received = received.into_iter().flatten().map(f64::from_bits);
+        halo.iter_mut().zip(received).for_each(|(halo, received)| *halo = received);
         Ok(())
     }
 }
@@ -197,7 +231,7 @@ impl LinearOperator<Rank> for PartMatrix {
     type Scratch = Vec<f64>;
 
     fn domain(&self) -> Layout {
-        Layout { local: self.rows.nrows(), global: self.global }
+        Layout { local: self.own.len(), global: self.whole.ncols() }
     }
 
     fn range(&self) -> Layout {
@@ -225,25 +259,33 @@ impl LinearOperator<Rank> for PartMatrix {
         self.receive(space, x, wide)?;
         let own = self.rows.residual(&space.host, (wide, &b.own), precise, &mut r.own, &mut ())?;
         let bounds = own.certain.unwrap();
-        let theirs = space.exchange(vec![own.norm, own.largest, bounds.rounding, bounds.row_sum])?;
+        let all = space.everyones(&[own.norm, own.largest, bounds.rounding, bounds.row_sum])?;
+        let together = |k: usize, and: fn(f64, f64) -> f64| all.iter().map(|theirs| theirs[k]).fold(0.0, and);
         let certain = ResidualBounds {
-            rounding: bounds.rounding.hypot(theirs[2]) * (1.0 + 4.0 * f64::EPSILON),
-            row_sum: bounds.row_sum.max(theirs[3]),
+            rounding: together(2, f64::hypot) * (1.0 + 4.0 * all.len() as f64 * f64::EPSILON),
+            row_sum: together(3, f64::max),
             precise,
         };
-        Ok(ResidualNorms {
-            norm: own.norm.hypot(theirs[0]),
-            largest: own.largest.max(theirs[1]),
-            certain: Some(certain),
-        })
+        let (norm, largest) = (together(0, f64::hypot), together(1, f64::max));
+        Ok(ResidualNorms { norm, largest, certain: Some(certain) })
+    }
+
+    fn own_rows(&self) -> Option<OwnRows<'_>> {
+        Some(OwnRows::new(&self.whole, self.own.start))
     }
 }
 
-/// Runs `work` on both ranks at once.
-pub fn on_both<R: Send>(work: impl Fn(Rank) -> R + Sync) -> [R; 2] {
+/// Runs `work` on so many ranks at once.
+pub fn on_ranks<R: Send>(count: usize, work: impl Fn(Rank) -> R + Sync) -> Vec<R> {
     std::thread::scope(|s| {
-        Rank::pair().map(|rank| s.spawn(|| work(rank))).map(|handle| handle.join().unwrap())
+        let handles: Vec<_> = Rank::all(count).into_iter().map(|rank| s.spawn(|| work(rank))).collect();
+        handles.into_iter().map(|handle| handle.join().unwrap()).collect()
     })
+}
+
+/// Runs `work` on two ranks at once.
+pub fn on_both<R: Send>(work: impl Fn(Rank) -> R + Sync) -> [R; 2] {
+    on_ranks(2, work).try_into().unwrap_or_else(|_| unreachable!())
 }
 
 #[test]
@@ -258,7 +300,7 @@ fn conforms() {
 fn cg_on_two_ranks() {
     let a = poisson();
     // Not in the middle: the ranks have different work and different halos.
-    let parts = PartMatrix::split(&a, 200);
+    let parts = PartMatrix::split(&a, &[200]);
     let ends: [(Vec<f64>, Finish<f64>, Vec<f64>); 2] = on_both(|rank| {
         let part = &parts[rank.rank];
         let (x, finish, history) = solve(&rank, part, &Identity::new(part.domain())).unwrap();
@@ -274,7 +316,7 @@ fn cg_on_two_ranks() {
 
 #[test]
 fn a_rank_that_dies_is_an_error_on_the_other_not_a_hang() {
-    let parts = PartMatrix::split(&poisson(), 200);
+    let parts = PartMatrix::split(&poisson(), &[200]);
     let ends = on_both(|rank| {
         if rank.rank == 1 {
             return Ok(());
