@@ -276,11 +276,11 @@ impl SetupError {
         }
     }
 
-    /// The same of a matrix with so many rows before these.
-    pub(crate) fn after_rows(self, first: usize) -> Self {
+    /// The error about a part of a matrix that begins at this row and column, with the numbers of the whole matrix.
+    pub(crate) fn of_part(self, [first_row, first_column]: [usize; 2]) -> Self {
         match self {
             SetupError::NotFinite { row, column, value } => {
-                SetupError::NotFinite { row: first + row, column, value }
+                SetupError::NotFinite { row: first_row + row, column: first_column + column, value }
             }
             other => other,
         }

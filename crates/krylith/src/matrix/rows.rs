@@ -19,7 +19,7 @@ pub(crate) trait Rows {
     /// Announces rows that will be asked for, so that they are sent together.
     fn announce(&self, _rows: impl Iterator<Item = usize>) {}
 
-    /// The rows that this process has, in units of so many rows: those units whose first row it has.
+    /// The rows of this process in units of `unit` rows each: the units whose first row it has.
     fn own(&self, unit: usize) -> OwnUnits<'_>;
 
     /// Which of the processes that have parts of the rows this is.

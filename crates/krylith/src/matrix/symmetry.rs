@@ -106,7 +106,7 @@ impl Compared {
         }
     }
 
-    /// The same, and so many entries below the diagonal.
+    /// Counts `more` entries below the diagonal besides.
     pub(crate) fn with_below(self, more: usize) -> Compared {
         Compared { below: self.below + more, ..self }
     }

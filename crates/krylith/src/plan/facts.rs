@@ -6,7 +6,7 @@ use crate::engine::SolverSpace;
 use crate::error::BackendError;
 use crate::matrix::{Comparison, Csr};
 use crate::parallel;
-use crate::space::Extremes;
+use crate::space::{Extremes, holds_everywhere};
 use crate::transform::structural_rank;
 use serde::{Deserialize, Serialize};
 
@@ -86,9 +86,7 @@ impl Facts {
         space: &S,
         a: &Csr<f64>,
     ) -> Result<(Self, Option<Extremes<f64>>), BackendError> {
-        // What holds for the parts of all processes.
-        let everywhere =
-            |holds: bool| Ok::<_, BackendError>(space.first((!holds).then_some((0, 0.0)))?.is_none());
+        let everywhere = |holds: bool| holds_everywhere(space, holds);
         let (own, sizes) = Self::of_own(a);
         let facts = Facts {
             symmetric: everywhere(own.symmetric)?,

@@ -178,7 +178,7 @@ impl RowFacts {
         self.small == 0
     }
 
-    /// Whether [`share_without`](Self::share_without) says more of a matrix of so many rows than [`share`](Self::share).
+    /// Whether [`share_without`](Self::share_without) says more than [`share`](Self::share), the matrix having `rows` rows.
     pub(super) fn asks_without_large(&self, rows: usize, symmetric: bool) -> bool {
         symmetric && self.share() > SMALL_SHARE && FEW * (rows - self.small) <= rows
     }

@@ -54,7 +54,7 @@ struct Foreign {
     row: usize,
     column: usize,
     value: f64,
-    /// The diagonal entry of its row; 0 where there is none.
+    /// The diagonal entry of its row, 0 if it has none.
     diagonal: f64,
 }
 
@@ -283,14 +283,14 @@ impl<'a, S: Space> Whole<'a, S> {
         };
         match from_first(self.space, rank.into_iter().collect())?[..] {
             [rank] => Ok(rank as usize),
-            _ => Err(unlike("a pattern that is none")),
+            _ => Err(unlike("the pattern cannot be read")),
         }
     }
 
     /// What the rows with large sums have in the columns of the others; `large` are those of the own rows.
     fn sum_between(&self, large: &[u32]) -> Result<f64, BackendError> {
         let range = self.range();
-        // By symmetry, who has an entry in the column of a large row is told of it by that row.
+        // By symmetry, the rows with an entry in the column of a large row are the columns of its own entries: their owners are sent its number.
         let mut messages = vec![Vec::new(); self.process.count];
         for &i in large {
             let row = range.start + i as usize;
@@ -324,7 +324,8 @@ impl Facts {
         }
     }
 
-    fn without_mesh<S: Space>(whole: &Whole<'_, S>) -> Result<Self, BackendError> {
+    /// The same without its mesh.
+    pub(crate) fn without_mesh<S: Space>(whole: &Whole<'_, S>) -> Result<Self, BackendError> {
         let (rows, first) = (whole.own.rows, whole.own.first);
         let sums = whole.in_parts(RowFacts::NONE, |i| RowFacts::of(rows, i, first + i), RowFacts::and)?;
         let entries = whole.entries;

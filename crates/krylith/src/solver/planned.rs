@@ -40,18 +40,20 @@ pub(super) struct DividedFacts {
 }
 
 impl DividedFacts {
-    /// None where A is one matrix of this process, or none.
+    /// None where A is one matrix of this process, or none. The mesh is looked for where choices may depend on it.
     fn find<S: SolverSpace, A: LinearOperator<S>>(
         space: &S,
         a: &A,
         matrix: &Csr<f64>,
+        has_mesh: bool,
     ) -> Result<Option<Self>, BackendError> {
         let Some(own) = a.own_rows().filter(|_| a.matrix().is_none() || !space.process().is_alone()) else {
             return Ok(None);
         };
         let whole = Whole::new(space, own)?;
         let has_block = holds_everywhere(space, whole.has_block(matrix))?;
-        Ok(Some(DividedFacts { of_a: Facts::of_whole(&whole)?, has_block }))
+        let of_a = if has_mesh { Facts::of_whole(&whole)? } else { Facts::without_mesh(&whole)? };
+        Ok(Some(DividedFacts { of_a, has_block }))
     }
 }
 
@@ -102,13 +104,13 @@ impl Solver {
         let started = Instant::now();
         let (mut findings, mut scale) = (Findings::default(), 1.0);
         let asks = self.is_open() || self.needs_symmetry();
-        let divided = if asks { DividedFacts::find(space, a, matrix)? } else { None };
+        let divided = if asks { DividedFacts::find(space, a, matrix, self.is_open())? } else { None };
         // Of the matrix of the preconditioner, unless that is A's own block.
         let own = self.is_open() && !divided.as_ref().is_some_and(|divided| divided.has_block);
         let facts = own.then(|| Facts::with_sizes(space, matrix)).transpose()?;
         let (facts, sizes) = facts.unzip();
         let first = a.own_rows().map_or(0, |own| own.first);
-        let look = || sizes_of_matrix(space.host(), matrix).map_err(|error| error.after_rows(first));
+        let look = || sizes_of_matrix(space.host(), matrix).map_err(|error| error.of_part([first; 2]));
         let sizes = sizes.flatten().map_or_else(look, Ok);
         let values = sizes.map(|sizes| {
             let tiny_diagonal = facts.as_ref().map(|facts| facts.tiny_diagonals > 0);
@@ -160,7 +162,7 @@ impl Solver {
         let source = sparsified.as_ref().map_or(matrix, Sparsified::matrix);
         let reserved = sparsified.as_ref().map_or(0, Sparsified::bytes);
         if plan.facts.is_none() {
-            let divided = DividedFacts::find(space, a, matrix)?;
+            let divided = DividedFacts::find(space, a, matrix, true)?;
             let is_own = divided.as_ref().map_or(other.is_none(), |divided| divided.has_block);
             plan.facts = Some(match divided {
                 Some(divided) => divided.of_a,

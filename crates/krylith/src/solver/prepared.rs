@@ -101,7 +101,7 @@ impl Seen {
     }
 }
 
-/// Whether A is that matrix still, on all processes; of an operator that is none nothing is known to have changed.
+/// Whether A is still that matrix, on all processes. An operator without rows counts as unchanged.
 fn is_still<S: SolverSpace, A: LinearOperator<S>>(
     space: &S,
     a: &A,
@@ -379,7 +379,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         if seen.is_some_and(|seen| seen.has_stamp_of(rows)) {
             return Ok(());
         }
-        sizes_of_matrix(self.space.host(), rows).map_err(|error| error.after_rows(first))?;
+        sizes_of_matrix(self.space.host(), rows).map_err(|error| error.of_part([first, 0]))?;
         let seen = SeenValues::of(self.space.host(), rows);
         *self.finite.lock().unwrap_or_else(PoisonError::into_inner) = Some(seen);
         Ok(())

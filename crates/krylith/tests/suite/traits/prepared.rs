@@ -380,7 +380,10 @@ fn an_error_of_one_rank_ends_both() {
     a.values_mut()[k] = f64::NAN;
     let (_, [first, second]) = solve(&Solver::new(), &a, &rhs(&a));
     assert!(matches!(first.unwrap_err(), SolveError::Setup(SetupError::Backend(_))));
-    assert!(matches!(second.unwrap_err(), SolveError::Setup(SetupError::NotFinite { row: 300, .. })));
+    assert!(matches!(
+        second.unwrap_err(),
+        SolveError::Setup(SetupError::NotFinite { row: 300, column: 300, .. })
+    ));
 }
 
 /// Constants are in the null spaces of A and of Aᵀ, which no block of a rank shows.

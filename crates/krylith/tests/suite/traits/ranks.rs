@@ -275,7 +275,7 @@ impl LinearOperator<Rank> for PartMatrix {
     }
 }
 
-/// Runs `work` on so many ranks at once.
+/// Runs `work` on `count` ranks at once.
 pub fn on_ranks<R: Send>(count: usize, work: impl Fn(Rank) -> R + Sync) -> Vec<R> {
     std::thread::scope(|s| {
         let handles: Vec<_> = Rank::all(count).into_iter().map(|rank| s.spawn(|| work(rank))).collect();

@@ -18,7 +18,7 @@ fn plans(solver: &Solver, a: &Csr<f64>, cuts: &[usize]) -> Vec<Result<SolvePlan,
     })
 }
 
-/// Increasing places to cut `n` rows into so many parts.
+/// Increasing places that cut `n` rows into `parts` parts.
 fn cuts(n: usize, parts: usize, seed: u64) -> Vec<usize> {
     let mut state = seed;
     let mut next = || {
