@@ -3,7 +3,7 @@
  * Compile-time options, each 0 or 1:
  *   DOUBLE     numbers are double, otherwise float
  *   SHAPE_CPU  one item works on a chunk of CHUNK entries, for processors; otherwise groups of GROUP_SIZE items do, for GPUs
- *   EXACT      sums have the order of operations of krylith's threads, and products are rounded before they are added
+ *   EXACT      products are rounded before they are added, as on krylith's threads
  *   CHECKED    every access is compared with the size of its buffer; one that is outside sets a flag and is not made
  *
  * Positions and rows are 64 bits wide where they are computed with; 32 bits hold a row or a column in memory, up to 2^32 - 1. So n = 2^32
@@ -22,6 +22,7 @@
 #endif
 typedef uint u32;
 typedef ulong u64;
+typedef long i64;
 #if SHAPE_CPU
 /* Told how many items there are, compilers need not look for vectors across items. */
 #define KERNEL kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
@@ -29,6 +30,8 @@ typedef ulong u64;
 #define KERNEL kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void
 #endif
 #define DEVICE
+/* A function that is not compiled into every place where it is called. */
+#define APART __attribute__((noinline))
 #define GLOBAL global
 #define LOCAL local
 #define RESTRICT restrict
@@ -43,8 +46,10 @@ typedef ulong u64;
 #else
 typedef unsigned int u32;
 typedef unsigned long long u64;
+typedef long long i64;
 #define KERNEL extern "C" __global__ void
 #define DEVICE __device__ static inline
+#define APART __device__ static __noinline__
 #define GLOBAL
 #define LOCAL __shared__
 #define RESTRICT __restrict__
@@ -59,8 +64,22 @@ typedef unsigned long long u64;
 
 #if DOUBLE
 typedef double REAL;
+#define FRACTION 52
+#ifdef __OPENCL_VERSION__
+#define BITS(v) ((u64)as_long(v))
+#define FROM_BITS(v) as_double((i64)(v))
+#else
+#define BITS(v) ((u64)__double_as_longlong(v))
+#define FROM_BITS(v) __longlong_as_double((i64)(v))
+#endif
 #else
 typedef float REAL;
+#define FRACTION 23
+#ifdef __OPENCL_VERSION__
+#define BITS(v) ((u64)as_uint(v))
+#else
+#define BITS(v) ((u64)__float_as_uint(v))
+#endif
 #endif
 
 #define THIS_ITEM (GROUP * ITEMS + ITEM)
@@ -97,61 +116,71 @@ DEVICE u64 within(u64 i, u64 count, GLOBAL u32 *fault) {
  *
  * Sums of terms: SUMS(count) declares them, FOR_EACH_TERM(i, n, statements) visits every i < n, ADD(k, v) adds to sum k, and
  * STORE_SUM(k, out, at) stores the piece of sum k that this item or group has at out[at * pieces + piece]. What is left, the sum over
- * pieces, is the host's. RESET() makes sum 0 zero again. */
+ * pieces, is the host's. RESET() makes sum 0 zero again. Sums have the same bits in every order: see bins.h. */
 #if SHAPE_CPU
 #define FOR_EACH(i, n, ...) \
     { \
         u64 first = THIS_ITEM * CHUNK, last = SMALLER(first + CHUNK, n); \
         for (u64 i = first; i < last; ++i) { __VA_ARGS__ } \
     }
+/* The terms of a chunk are held until all are there. */
 #define SUMS(count) \
-    REAL sums[count][LANES]; \
-    for (u32 k = 0; k < count; ++k) for (u32 l = 0; l < LANES; ++l) sums[k][l] = 0
-#define RESET() for (u32 l = 0; l < LANES; ++l) sums[0][l] = 0
-#define ADD(k, v) sums[k][lane] += (v)
+    REAL terms[count][CHUNK]; \
+    u32 held = 0
+#define RESET() held = 0
+#define ADD(k, v) terms[k][held] = (v)
 #define FOR_EACH_TERM(i, n, ...) \
     { \
         u64 start = THIS_ITEM * CHUNK, last = SMALLER(start + CHUNK, n); \
-        for (; start + LANES <= last; start += LANES) { \
-            for (u32 lane = 0; lane < LANES; ++lane) { u64 i = start + lane; __VA_ARGS__ } \
-        } \
-        for (u32 lane = 0; start + lane < last; ++lane) { u64 i = start + lane; __VA_ARGS__ } \
+        for (u64 i = start; i < last; ++i) { __VA_ARGS__ held += 1; } \
     }
 #define STORE_SUM(k, out, at) \
-    if (THIS_ITEM < pieces) AT(out, (u64)(at) * pieces + THIS_ITEM) = COMBINE(sums[k])
+    if (THIS_ITEM < pieces) { \
+        struct bins sum = bins_of_terms(terms[k], held); \
+        STORE_BINS(out, (u64)(at) * pieces + THIS_ITEM, sum.index, sum.flags, sum.high, sum.low); \
+    }
 #else
 #define FOR_EACH(i, n, ...) \
     for (u64 i = THIS_ITEM; i < (n); i += ITEMS * GROUPS) { __VA_ARGS__ }
 #define SUMS(count) \
-    LOCAL REAL parts[GROUP_SIZE]; \
-    REAL sums[count]; \
-    for (u32 k = 0; k < count; ++k) sums[k] = 0
-#define RESET() sums[0] = 0
-#define ADD(k, v) sums[k] += (v)
-#if EXACT
-/* Eight items per chunk, one for each lane. */
-#define PIECE (THIS_ITEM / LANES)
-#define FOR_EACH_TERM(i, n, ...) \
-    { \
-        u64 last = SMALLER((PIECE + 1) * CHUNK, n); \
-        IN_ORDER for (u64 i = PIECE * CHUNK + ITEM % LANES; i < last; i += LANES) { __VA_ARGS__ } \
-    }
-#define STORE_SUM(k, out, at) \
-    parts[ITEM] = sums[k]; \
-    BARRIER(); \
-    if (ITEM % LANES == 0 && PIECE < pieces) AT(out, (u64)(at) * pieces + PIECE) = COMBINE(parts + ITEM); \
-    BARRIER()
-#else
-/* A group strides through all terms, and halves what its items have. */
+    LOCAL i64 parts[4][GROUP_SIZE]; \
+    LOCAL u32 tags[GROUP_SIZE]; \
+    struct bins sums[count]; \
+    for (u32 k = 0; k < count; ++k) sums[k] = no_terms()
+#define RESET() sums[0] = no_terms()
+#define ADD(k, v) add_term(&sums[k], v)
 #define FOR_EACH_TERM(i, n, ...) FOR_EACH(i, n, __VA_ARGS__)
+/* A group halves what its items have: first the units, and then the sums, in halves of 32 bits so that they do not overflow. */
 #define STORE_SUM(k, out, at) \
-    parts[ITEM] = sums[k]; \
+    { \
+        struct bins own = sums[k]; \
+        tags[ITEM] = (u32)(own.index - LEAST) << 3 | own.flags; \
+        HALVE(tags[ITEM] = LARGER(tags[ITEM] >> 3, tags[ITEM + other] >> 3) << 3 | ((tags[ITEM] | tags[ITEM + other]) & 7u)) \
+        own = raised(own, (int)(tags[0] >> 3) + LEAST); \
+        parts[0][ITEM] = own.high >> 32; \
+        parts[1][ITEM] = own.high & 0xffffffff; \
+        parts[2][ITEM] = own.low >> 32; \
+        parts[3][ITEM] = own.low & 0xffffffff; \
+        HALVE(for (u32 part = 0; part < 4; ++part) parts[part][ITEM] += parts[part][ITEM + other]) \
+        if (ITEM == 0 && GROUP < pieces) { \
+            u64 place = BIN_WORDS * ((u64)(at) * pieces + GROUP), words[2]; \
+            AT(out, place) = (u64)(tags[0] >> 3) << 8 | (tags[0] & 7u); \
+            for (u32 bin = 0; bin < 2; ++bin) { \
+                WORDS(words, parts[2 * bin][0], parts[2 * bin + 1][0]) \
+                AT(out, place + 1 + 2 * bin) = words[0]; \
+                AT(out, place + 2 + 2 * bin) = words[1]; \
+            } \
+        } \
+        BARRIER(); \
+    }
+#define HALVE(statement) \
     BARRIER(); \
     for (u32 other = GROUP_SIZE / 2; other > 0; other /= 2) { \
-        if (ITEM < other) parts[ITEM] += parts[ITEM + other]; \
+        if (ITEM < other) { statement; } \
         BARRIER(); \
-    } \
-    if (ITEM == 0 && GROUP < pieces) AT(out, (u64)(at) * pieces + GROUP) = parts[0]; \
-    BARRIER()
-#endif
+    }
+/* 128 bits of high_half 2^32 + low_half, the second of which is not negative. */
+#define WORDS(words, high_half, low_half) \
+    words[0] = ((u64)(high_half) << 32) + (u64)(low_half); \
+    words[1] = (u64)((high_half) >> 32) + (words[0] < (u64)(low_half) ? 1 : 0);
 #endif

@@ -27,7 +27,7 @@ KERNEL product_rows(ROWS, u64 n FAULT) {
 }
 
 /* The same, and x.y. */
-KERNEL product_rows_dot(ROWS, BUFFER(REAL, out), u64 pieces, u64 n FAULT) {
+KERNEL product_rows_dot(ROWS, BUFFER(u64, out), u64 pieces, u64 n FAULT) {
     SUMS(1);
     FOR_EACH_TERM(i, n, REAL sum; SUM_OF_ROW(sum, i) AT(y, i) = sum; ADD(0, AT(x, i) * sum);)
     STORE_SUM(0, out, 0);
@@ -87,7 +87,7 @@ typedef float8 REAL8;
 #define STORE_EIGHT(name, i, v) vstore8(v, 0, name + (i))
 #endif
 #define STORE_ONE(l) if (i + l < n) AT(y, i + l) = sum.s##l;
-#define ADD_ONE(l) if (i + l < n) products.s##l += AT(x, i + l) * sum.s##l;
+#define ADD_ONE(l) if (i + l < n) { ADD(0, AT(x, i + l) * sum.s##l); held += 1; }
 
 KERNEL product_slices(SLICES, u64 n FAULT) {
     u64 i = THIS_ITEM * CHUNK, last = SMALLER(i + CHUNK, n);
@@ -102,23 +102,22 @@ KERNEL product_slices(SLICES, u64 n FAULT) {
     }
 }
 
-KERNEL product_slices_dot(SLICES, BUFFER(REAL, out), u64 pieces, u64 n FAULT) {
+KERNEL product_slices_dot(SLICES, BUFFER(u64, out), u64 pieces, u64 n FAULT) {
+    SUMS(1);
     u64 i = THIS_ITEM * CHUNK, last = SMALLER(i + CHUNK, n);
-    REAL8 sum, products = 0;
+    REAL8 sum;
     for (; i + LANES <= last; i += LANES) {
         SUM_OF_SLICE(sum, i / LANES)
         STORE_EIGHT(y, i, sum);
-        products += EIGHT_OF(x, i) * sum;
+        vstore8(EIGHT_OF(x, i) * sum, 0, terms[0] + held);
+        held += LANES;
     }
     if (i < last) {
         SUM_OF_SLICE(sum, i / LANES)
         EIGHT(STORE_ONE)
         EIGHT(ADD_ONE)
     }
-    if (THIS_ITEM < pieces) {
-        AT(out, THIS_ITEM) = ((products.s0 + products.s4) + (products.s2 + products.s6)) +
-                             ((products.s1 + products.s5) + (products.s3 + products.s7));
-    }
+    STORE_SUM(0, out, 0);
 }
 #else
 /* SLICE_ROWS rows per slice, sorted by length within windows; place p holds row order[p]. One item per row. */
@@ -139,7 +138,7 @@ KERNEL product_slices(SLICES, BUFFER(const u32, order), u64 n FAULT) {
     FOR_EACH(p, n, REAL sum; SUM_OF_SLICE(sum, p) AT(y, AT(order, p)) = sum;)
 }
 
-KERNEL product_slices_dot(SLICES, BUFFER(const u32, order), BUFFER(REAL, out), u64 pieces, u64 n FAULT) {
+KERNEL product_slices_dot(SLICES, BUFFER(const u32, order), BUFFER(u64, out), u64 pieces, u64 n FAULT) {
     SUMS(1);
     FOR_EACH_TERM(p, n, REAL sum; SUM_OF_SLICE(sum, p) u32 i = AT(order, p); AT(y, i) = sum; ADD(0, AT(x, i) * sum);)
     STORE_SUM(0, out, 0);
@@ -167,7 +166,7 @@ KERNEL product_blocks(ROWS, u32 size, u64 n FAULT) {
     FOR_EACH(i, n, REAL sum; SUM_OF_BLOCKS(sum, i) AT(y, i) = sum;)
 }
 
-KERNEL product_blocks_dot(ROWS, u32 size, BUFFER(REAL, out), u64 pieces, u64 n FAULT) {
+KERNEL product_blocks_dot(ROWS, u32 size, BUFFER(u64, out), u64 pieces, u64 n FAULT) {
     SUMS(1);
     FOR_EACH_TERM(i, n, REAL sum; SUM_OF_BLOCKS(sum, i) AT(y, i) = sum; ADD(0, AT(x, i) * sum);)
     STORE_SUM(0, out, 0);

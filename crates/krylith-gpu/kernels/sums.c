@@ -1,4 +1,4 @@
-/* Inner products: pieces of sums, in a fixed order. The host adds the pieces. */
+/* Inner products: pieces of sums. The host adds the pieces. */
 
 /* A buffer that is chosen when the kernel runs. Barriers stand in loops that all items run alike, never in branches. */
 #if CHECKED
@@ -13,7 +13,7 @@
 #define PAIR(k) case k: CHOOSE(x, x##k); CHOOSE(y, y##k); break;
 KERNEL dots(BUFFER(const REAL, x0), BUFFER(const REAL, y0), BUFFER(const REAL, x1), BUFFER(const REAL, y1),
             BUFFER(const REAL, x2), BUFFER(const REAL, y2), BUFFER(const REAL, x3), BUFFER(const REAL, y3),
-            BUFFER(REAL, out), u32 count, u32 first, u64 pieces, u64 n FAULT) {
+            BUFFER(u64, out), u32 count, u32 first, u64 pieces, u64 n FAULT) {
     SUMS(1);
     CHOSEN(const REAL, x);
     CHOSEN(const REAL, y);
@@ -27,7 +27,7 @@ KERNEL dots(BUFFER(const REAL, x0), BUFFER(const REAL, y0), BUFFER(const REAL, x
 
 /* The same of every vector of a basis with y. */
 #define MEMBER(k) case k: CHOOSE(v, v##k); break;
-KERNEL basis_dots(MANY(VECTOR) BUFFER(const REAL, y), BUFFER(REAL, out), u32 count, u32 first, u64 pieces, u64 n FAULT) {
+KERNEL basis_dots(MANY(VECTOR) BUFFER(const REAL, y), BUFFER(u64, out), u32 count, u32 first, u64 pieces, u64 n FAULT) {
     SUMS(1);
     CHOSEN(const REAL, v);
     for (u32 k = 0; k < count; ++k) {
@@ -39,7 +39,7 @@ KERNEL basis_dots(MANY(VECTOR) BUFFER(const REAL, y), BUFFER(REAL, out), u32 cou
 }
 
 /* r += a q, and r.r of the new r. */
-KERNEL update_norm(BUFFER(const REAL, q), BUFFER(REAL, r), BUFFER(REAL, out), REAL a, u64 pieces, u64 n FAULT) {
+KERNEL update_norm(BUFFER(const REAL, q), BUFFER(REAL, r), BUFFER(u64, out), REAL a, u64 pieces, u64 n FAULT) {
     SUMS(1);
     FOR_EACH_TERM(i, n,
         REAL v = a * AT(q, i) + AT(r, i);
@@ -49,7 +49,7 @@ KERNEL update_norm(BUFFER(const REAL, q), BUFFER(REAL, r), BUFFER(REAL, out), RE
 }
 
 /* r += a t, and then r.r and w.r. */
-KERNEL update_dots(BUFFER(const REAL, t), BUFFER(REAL, r), BUFFER(const REAL, w), BUFFER(REAL, out), REAL a, u64 pieces,
+KERNEL update_dots(BUFFER(const REAL, t), BUFFER(REAL, r), BUFFER(const REAL, w), BUFFER(u64, out), REAL a, u64 pieces,
                    u64 n FAULT) {
     SUMS(2);
     FOR_EACH_TERM(i, n,

@@ -170,7 +170,7 @@ KERNEL multiply(BUFFER(const REAL, d), BUFFER(const REAL, x), BUFFER(REAL, y), u
 }
 
 /* r += a q, z = d r, and r.r and r.z. */
-KERNEL update_multiply(BUFFER(const REAL, d), BUFFER(const REAL, q), BUFFER(REAL, r), BUFFER(REAL, z), BUFFER(REAL, out), REAL a,
+KERNEL update_multiply(BUFFER(const REAL, d), BUFFER(const REAL, q), BUFFER(REAL, r), BUFFER(REAL, z), BUFFER(u64, out), REAL a,
                        u64 pieces, u64 n FAULT) {
     SUMS(2);
     FOR_EACH_TERM(i, n,

@@ -1,8 +1,7 @@
 //! Matrices on a device: compressed rows, slices, dense blocks.
 //!
-//! Products have the order of operations of krylith's threads by rows in every storage, so a storage changes speed and never bits. In the
-//! shape for processors the inner product xᵀ(A x) is summed on the way; so it is on GPUs, unless the device is reproducible: then it is a
-//! launch of its own.
+//! Products have the order of operations of krylith's threads by rows in every storage, so a storage changes speed and never bits. The inner
+//! product xᵀ(A x) is summed on the way, except where rows have eight items: then it is a launch of its own.
 //!
 //! Which storage: dense blocks where the whole matrix is made of them; slices where padding adds no more than a quarter (a half on
 //! processors); otherwise compressed rows, with eight items per row on GPUs where rows have 16 entries or more on average.
@@ -320,7 +319,7 @@ impl<T: DeviceScalar> DeviceMatrix<T> {
         &self,
         space: &DeviceSpace<T>,
         (x, y): (&Buffer<T>, &Buffer<T>),
-        sum: Option<(&Buffer<T>, Shape, u64)>,
+        sum: Option<(&Buffer<u64>, Shape, u64)>,
     ) -> Result<(), BackendError> {
         let Layout { storage, starts, col_idx, order, .. } = &*self.layout;
         let mut values = [0u32.value(); MOST_VALUES];
@@ -360,9 +359,8 @@ impl<T: DeviceScalar> DeviceMatrix<T> {
     }
 
     /// Whether the product sums its inner product on the way.
-    fn is_fused(&self, space: &DeviceSpace<T>) -> bool {
-        let on_gpu = space.device().shape() == KernelShape::Gpu;
-        self.layout.storage != DeviceStorage::Lanes && !(on_gpu && space.device().is_reproducible())
+    fn is_fused(&self) -> bool {
+        self.layout.storage != DeviceStorage::Lanes
     }
 }
 
@@ -401,7 +399,7 @@ impl<T: DeviceScalar> LinearOperator<DeviceSpace<T>> for DeviceMatrix<T> {
     ) -> Result<T, BackendError> {
         self.check(x, y)?;
         let mut out = [T::ZERO];
-        let fused = self.is_fused(space);
+        let fused = self.is_fused();
         if !fused {
             self.launch(space, (x, y), None)?;
         }

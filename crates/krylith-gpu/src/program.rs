@@ -11,7 +11,7 @@ pub(crate) const MANY: usize = 32;
 /// Pairs that one launch takes of a list.
 pub(crate) const PAIRS: usize = 4;
 
-const DIALECT: &str = include_str!("../kernels/dialect.h");
+const HEADERS: [&str; 2] = [include_str!("../kernels/dialect.h"), include_str!("../kernels/bins.h")];
 const FILES: &[&str] = &[
     include_str!("../kernels/vectors.c"),
     include_str!("../kernels/sums.c"),
@@ -67,7 +67,7 @@ pub(crate) struct Program {
     /// `f64` rather than `f32`.
     pub(crate) double: bool,
     pub(crate) shape: KernelShape,
-    /// The order of operations of threads.
+    /// Products are rounded before they are added, as on threads.
     pub(crate) exact: bool,
     /// Every access is compared with the size of its buffer.
     pub(crate) checked: bool,
@@ -83,8 +83,7 @@ impl Program {
         {
             writeln!(text, "#define {name} {}", u8::from(on)).expect("a string takes every text");
         }
-        text.push_str(DIALECT);
-        FILES.iter().for_each(|file| text.push_str(file));
+        HEADERS.iter().chain(FILES).for_each(|file| text.push_str(file));
         text
     }
 }

@@ -1,21 +1,23 @@
 //! Vectors on a device.
 //!
 //! Every update is one launch, and every reduction one launch for each 4 pairs or 32 vectors of a basis, and one copy of the pieces of all
-//! sums to the host, which adds them in the order of [`sum_in_lanes`]. A piece is a chunk of [`CHUNK`] entries summed in eight lanes, as on
-//! threads; on GPUs, unless the device is reproducible, it is what a group of 256 items strides over, halved. Either way the order is fixed,
-//! and results have the same bits from run to run.
+//! sums to the host, which adds them. A piece is the [`BinnedSum`] of a chunk of [`CHUNK`] entries, or on GPUs of what a group of 256 items
+//! strides over. So sums of the same terms have the bits of threads on every device.
 #![allow(unsafe_code)]
 
 use crate::device::{Argument, Buffer, Counts, Device, DeviceScalar, Queue, Value, values};
 use crate::driver::Shape;
 use crate::program::{GROUP_SIZE, Kernel, KernelShape, MANY, PAIRS};
 use krylith::BackendError;
-use krylith::space::{Activity, CHUNK, Extremes, Space, Threads, require_same, sum_in_lanes};
+use krylith::space::{Activity, BinnedSum, CHUNK, Extremes, Space, Threads, require_same};
+use std::marker::PhantomData;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Sums that one copy to the host carries.
 const SUMS: usize = 72;
-/// Groups that stride over a vector, at most.
+/// Words of a piece: those of [`BinnedSum::to_words`].
+const WORDS: usize = 5;
+/// Groups that stride over a vector, at most, unless an item had more than [`CHUNK`] entries.
 const GROUPS: usize = 1024;
 
 /// A vector on a device.
@@ -35,14 +37,15 @@ pub type DeviceVector<T> = Buffer<T>;
 /// ```
 pub struct DeviceSpace<T: DeviceScalar> {
     queue: Queue,
-    pieces: Mutex<Pieces<T>>,
+    pieces: Mutex<Pieces>,
     host: Threads<f64>,
+    numbers: PhantomData<fn() -> T>,
 }
 
 /// Where pieces of sums are, sized when vectors are made.
-struct Pieces<T> {
-    device: Option<Buffer<T>>,
-    host: Vec<T>,
+struct Pieces {
+    device: Option<Buffer<u64>>,
+    host: Vec<u64>,
 }
 
 impl<T: DeviceScalar> DeviceSpace<T> {
@@ -59,7 +62,7 @@ impl<T: DeviceScalar> DeviceSpace<T> {
     fn with_host(device: &Device, host: Threads<f64>) -> Result<Self, BackendError> {
         let queue = Queue::new(device, T::DOUBLE)?;
         let pieces = Mutex::new(Pieces { device: None, host: Vec::new() });
-        Ok(DeviceSpace { queue, pieces, host })
+        Ok(DeviceSpace { queue, pieces, host, numbers: PhantomData })
     }
 
     /// The device.
@@ -97,40 +100,30 @@ impl<T: DeviceScalar> DeviceSpace<T> {
         &self.queue
     }
 
-    /// The shape of a launch that visits every entry of a vector.
+    /// The shape of a launch that visits every entry of a vector; a sum over it has as many pieces as there are groups.
     pub(crate) fn over(&self, n: usize) -> Shape {
         match self.device().shape() {
             KernelShape::Cpu => Shape { groups: n.div_ceil(CHUNK), items: 1 },
-            KernelShape::Gpu => Shape { groups: n.div_ceil(GROUP_SIZE).min(GROUPS), items: GROUP_SIZE },
+            KernelShape::Gpu => {
+                let most = GROUPS.max(n.div_ceil(GROUP_SIZE * CHUNK));
+                Shape { groups: n.div_ceil(GROUP_SIZE).min(most), items: GROUP_SIZE }
+            }
         }
     }
 
-    /// The shape of a launch that sums over a vector, and the pieces it makes of every sum.
-    pub(crate) fn summing(&self, n: usize) -> (Shape, usize) {
-        let chunks = n.div_ceil(CHUNK);
-        match (self.device().shape(), self.device().is_reproducible()) {
-            (KernelShape::Cpu, _) => (self.over(n), chunks),
-            (KernelShape::Gpu, true) => (
-                Shape { groups: (chunks * krylith::space::LANES).div_ceil(GROUP_SIZE), items: GROUP_SIZE },
-                chunks,
-            ),
-            (KernelShape::Gpu, false) => (self.over(n), self.over(n).groups),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Pieces<T>> {
+    fn lock(&self) -> MutexGuard<'_, Pieces> {
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes room for the pieces of [`SUMS`] sums over vectors of length `n`.
     fn reserve(&self, n: usize) -> Result<(), BackendError> {
-        let needed = self.summing(n).1 * SUMS;
+        let needed = self.over(n).groups * SUMS * WORDS;
         let mut pieces = self.lock();
         if pieces.host.len() < needed || pieces.device.is_none() {
             pieces.device = None;
             pieces.host.clear();
             pieces.device = Some(self.queue.allocate(needed)?);
-            pieces.host.resize(needed, T::ZERO);
+            pieces.host.resize(needed, 0);
         }
         Ok(())
     }
@@ -140,10 +133,11 @@ impl<T: DeviceScalar> DeviceSpace<T> {
         &self,
         n: usize,
         out: &mut [T],
-        launch: impl FnOnce(&Buffer<T>, Shape, u64) -> Result<(), BackendError>,
+        launch: impl FnOnce(&Buffer<u64>, Shape, u64) -> Result<(), BackendError>,
     ) -> Result<(), BackendError> {
         debug_assert!(out.len() <= SUMS);
-        let (shape, count) = self.summing(n);
+        let shape = self.over(n);
+        let count = shape.groups;
         if count == 0 || out.is_empty() {
             out.fill(T::ZERO);
             return Ok(());
@@ -155,10 +149,15 @@ impl<T: DeviceScalar> DeviceSpace<T> {
             return Err(BackendError::Failed { what: "there is no room for the pieces of sums".into() });
         };
         launch(device, shape, count as u64)?;
-        let host = &mut host[..count * out.len()];
+        let host = &mut host[..WORDS * count * out.len()];
         self.queue.download(device, host)?;
-        for (k, out) in out.iter_mut().enumerate() {
-            *out = sum_in_lanes(&host[k * count..(k + 1) * count]);
+        let not_a_sum = || BackendError::Failed { what: "the pieces of a sum are no sums".into() };
+        for (pieces, out) in host.as_chunks().0.chunks(count).zip(out) {
+            let mut sum = BinnedSum::new();
+            for piece in pieces {
+                sum.add_sum(&BinnedSum::from_words(*piece).ok_or_else(not_a_sum)?);
+            }
+            *out = sum.value();
         }
         Ok(())
     }
@@ -405,7 +404,7 @@ impl<T: DeviceScalar> DeviceSpace<T> {
     pub(crate) fn launch_dots(
         &self,
         pairs: &[(&Buffer<T>, &Buffer<T>)],
-        (pieces, shape, number): (&Buffer<T>, Shape, u64),
+        (pieces, shape, number): (&Buffer<u64>, Shape, u64),
         first: usize,
     ) -> Result<(), BackendError> {
         for (round, pairs) in pairs.chunks(PAIRS).enumerate() {
@@ -428,7 +427,7 @@ impl<T: DeviceScalar> DeviceSpace<T> {
         &self,
         basis: &[Buffer<T>],
         y: &Buffer<T>,
-        (pieces, shape, number): (&Buffer<T>, Shape, u64),
+        (pieces, shape, number): (&Buffer<u64>, Shape, u64),
     ) -> Result<(), BackendError> {
         for (round, basis) in basis.chunks(MANY).enumerate() {
             let vector = |k: usize| basis.get(k).unwrap_or(&basis[0]).value();

@@ -25,7 +25,7 @@ type Context<'a> = SetupContext<'a, Space>;
 pub(crate) static STORES: &[&dyn FindStore<Space>] = &[&DeviceMemory];
 
 /// Bytes per row of b, x and the recomputed residual, and of the pieces of 72 sums in chunks of 2048.
-const AROUND: usize = 25;
+const AROUND: usize = 26;
 
 /// The memory of a device.
 struct DeviceMemory;

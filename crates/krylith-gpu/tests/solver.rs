@@ -7,7 +7,7 @@ use krylith::gallery::Problem;
 use krylith::report::Outcome;
 use krylith::solver::{Layout, Precision, preconditioners};
 use krylith::{BackendError, Csr, Method, PrecondSpec, Report, SetupError, SolveError, Solver};
-use krylith_gpu::{Device, DeviceOptions, OnDevice};
+use krylith_gpu::{Device, DeviceOptions, KernelShape, OnDevice};
 
 fn problem(name: &str) -> Csr<f64> {
     name.parse::<Problem>().unwrap().generate().unwrap()
@@ -111,11 +111,11 @@ fn an_iteration_is_counted() {
             assert_eq!(per_iteration(|d| d.allocations), 0.0, "{what}");
             assert_eq!(per_iteration(|d| d.bytes_to_device), 0.0, "{what}");
             // The pieces of three sums.
-            let pieces = match device.is_reproducible() {
-                true => a.nrows().div_ceil(krylith::space::CHUNK),
-                false => a.nrows().div_ceil(256),
+            let pieces = match device.shape() {
+                KernelShape::Cpu => a.nrows().div_ceil(krylith::space::CHUNK),
+                KernelShape::Gpu => a.nrows().div_ceil(256),
             };
-            assert_eq!(per_iteration(|d| d.bytes_from_device), (3 * 8 * pieces) as f64, "{what}");
+            assert_eq!(per_iteration(|d| d.bytes_from_device), (3 * 40 * pieces) as f64, "{what}");
         }
     }
 }

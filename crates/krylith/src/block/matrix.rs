@@ -15,7 +15,7 @@ use crate::operator::LinearOperator;
 use crate::parallel;
 use crate::precond::require_pattern;
 use crate::simd::SLACK;
-use crate::space::{Threads, dot_chunk, require_same};
+use crate::space::{Threads, require_same};
 use crate::team::Member;
 use std::ops::Range;
 use std::sync::Arc;
@@ -265,14 +265,15 @@ impl<const B: usize> LinearOperator<Threads<f64>> for Bsr<B> {
         self.check(x, y)?;
         let y = DisjointSlice::new(y);
         let divide = |member: &Member<'_>| self.part(member);
-        Ok(space.sum_chunks_of(self.nrows(), divide, |rows| {
+        let [sum] = space.sums_over(self.nrows(), divide, |rows, [sum]| {
             // SAFETY: lengths were checked; every chunk is visited once, by one member.
             let y = unsafe {
                 kernels::multiply::<B>(self.view(), rows.clone(), x.as_ptr(), y.as_mut_ptr());
                 std::slice::from_raw_parts(y.as_mut_ptr().add(rows.start), rows.len())
             };
-            dot_chunk(&x[rows], y)
-        }))
+            sum.add_products(&x[rows], y);
+        });
+        Ok(sum)
     }
 }
 

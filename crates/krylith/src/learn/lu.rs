@@ -121,7 +121,7 @@ impl<T: Real> TrainedLu<T> {
             e
         });
         fill(space, w, |i| transposed.times(i, e));
-        let loss = space.sum_chunks(e.len(), |range| e[range].iter().map(|e| dot(e, e).to_f64()).sum());
+        let loss = space.sum_of(e.len(), |range| e[range].iter().map(|e| dot(e, e).to_f64()).sum());
         let halves = [(lower, of_lower, &e[..], &z[..]), (upper, of_upper, &w[..], x)];
         for ((half, [first, second], left, right), mean_square) in halves.into_iter().zip(mean_squares) {
             let rule = optimizer.rule::<T>((k, steps), 0, *mean_square);

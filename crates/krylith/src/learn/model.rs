@@ -199,7 +199,7 @@ impl<T: Real> Trained<T> {
             e
         });
         fill(space, w, |i| upper.times(i, e));
-        let loss = space.sum_chunks(e.len(), |range| e[range].iter().map(|e| dot(e, e).to_f64()).sum());
+        let loss = space.sum_of(e.len(), |range| e[range].iter().map(|e| dot(e, e).to_f64()).sum());
         let rule = optimizer.rule::<T>((k, steps), self.steps, self.mean_square);
         let Half { row_ptr, columns, values } = &mut self.lower;
         let [first, second] = &mut self.moments;

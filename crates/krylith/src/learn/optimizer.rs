@@ -57,7 +57,7 @@ impl Optimizer {
             Optimizer::AdaGrad { .. } => 0.0,
             Optimizer::Adam { .. } => {
                 let sum = |range: Range<usize>| second[range].iter().map(|v| v.to_f64()).sum();
-                space.sum_chunks(second.len(), sum) / second.len().max(1) as f64
+                space.sum_of(second.len(), sum) / second.len().max(1) as f64
             }
         }
     }

@@ -7,7 +7,7 @@ use super::kernels::{Lanes, fill};
 use crate::observe::{Direction, Iteration, Observer};
 use crate::scalar::Real;
 use crate::space::Threads;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
 /// What is 1 for every pair. Smooth directions count for more where it is the energy; which of both leaves fewer iterations differs from matrix to matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,8 +95,7 @@ impl<T: Real> Pairs<T> {
                 return;
             }
         }
-        let square = |range: Range<usize>| range.map(|i| (p[i] * scale[i]).powi(2)).sum();
-        let square = space.sum_chunks(p.len(), square);
+        let square = space.sum_of(p.len(), |range| range.map(|i| (p[i] * scale[i]).powi(2)).sum());
         let (factor, energy) = (1.0 / square.sqrt(), curvature / square);
         if !(factor.is_finite() && energy > 0.0 && energy.is_finite()) {
             return;

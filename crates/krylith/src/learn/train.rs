@@ -205,8 +205,7 @@ pub(super) fn sample<T: Real>(space: &Threads<f64>, training: &Training, k: usiz
     let n = x.len() as u64;
     fill(space, x, |i| [T::from_f64(normal(training.seed, k as u64 * n + i as u64))]);
     if training.samples == Samples::Normalised {
-        let square =
-            space.sum_chunks(x.len(), |range| x[range].iter().map(|[x]| x.to_f64() * x.to_f64()).sum());
+        let square = space.sum_of(x.len(), |range| x[range].iter().map(|[x]| x.to_f64() * x.to_f64()).sum());
         let factor = T::from_f64(1.0 / square.sqrt().max(f64::MIN_POSITIVE));
         x.iter_mut().for_each(|[x]| *x *= factor);
     }

@@ -19,9 +19,11 @@
 use super::spmv::part_of_rows;
 use super::{Csr, CsrRef};
 use crate::disjoint::DisjointSlice;
+use crate::error::BackendError;
 use crate::operator::{ResidualBounds, ResidualNorms};
-use crate::space::{CHUNK, Threads};
+use crate::space::{BinnedSum, CHUNK, Space, Threads, gather, require_same};
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 /// u: half of the distance from 1 to the next number.
 pub(super) const ROUNDOFF: f64 = f64::EPSILON / 2.0;
@@ -38,91 +40,159 @@ impl ResidualNorms<f64> {
     }
 }
 
-/// A bound of the relative error of a 2-norm of `n` numbers: squares are summed by chunks, then the sums of chunks.
+/// A bound of the relative error of a 2-norm of `n` numbers: a [`BinnedSum`] of squares, each of which it rounds to a multiple of 2⁻⁵⁰ of the largest.
 pub(crate) fn norm_roundoff(n: usize) -> f64 {
-    (CHUNK + n / CHUNK + 16) as f64 * ROUNDOFF
+    (2.0 * n as f64 + 8.0) * ROUNDOFF
 }
 
-/// What a chunk of rows adds.
-#[derive(Debug, Clone, Copy, Default)]
-struct Chunk {
-    squares: f64,
-    roundings: f64,
+/// The sizes of some rows of a residual, from which those of all rows are made: on any threads and processes, with the same bits.
+#[derive(Debug, Clone, Copy)]
+struct ResidualSums {
+    /// Σ rᵢ², and the squares of the bounds of their roundings.
+    squares: BinnedSum,
+    roundings: BinnedSum,
     largest: f64,
+    row_sum: f64,
+    rows: usize,
+    precise: bool,
+    /// r and its roundings were multiplied by 2⁻⁵⁴⁰ before they were squared.
+    scaled: bool,
+}
+
+impl ResidualSums {
+    fn new(precise: bool, scaled: bool) -> Self {
+        let (squares, roundings) = (BinnedSum::new(), BinnedSum::new());
+        ResidualSums { squares, roundings, largest: 0.0, row_sum: 0.0, rows: 0, precise, scaled }
+    }
+
+    /// Adds the sizes of other rows.
+    fn add(&mut self, other: &ResidualSums) {
+        self.squares.add_sum(&other.squares);
+        self.roundings.add_sum(&other.roundings);
+        self.largest = larger(self.largest, other.largest);
+        self.row_sum = larger(self.row_sum, other.row_sum);
+        self.rows += other.rows;
+    }
+
+    /// Adds those of the rows of all other processes.
+    fn add_others<S: Space>(&mut self, space: &S) -> Result<(), BackendError> {
+        let mut words = [self.squares.to_words(), self.roundings.to_words()].concat();
+        words.extend([self.largest.to_bits(), self.row_sum.to_bits(), self.rows as u64]);
+        let all = gather(space, words)?;
+        *self = ResidualSums::new(self.precise, self.scaled);
+        for theirs in all {
+            let sums = theirs.as_chunks().0.iter().filter_map(|words| BinnedSum::from_words(*words));
+            let (Ok([squares, roundings]), &[largest, row_sum, rows]) =
+                (<[BinnedSum; 2]>::try_from(sums.collect::<Vec<_>>()), theirs.as_chunks::<5>().1)
+            else {
+                return Err(BackendError::Failed {
+                    what: "another process sends no sizes of a residual".into(),
+                });
+            };
+            let (largest, row_sum) = (f64::from_bits(largest), f64::from_bits(row_sum));
+            let own = ResidualSums::new(self.precise, self.scaled);
+            self.add(&ResidualSums { squares, roundings, largest, row_sum, rows: rows as usize, ..own });
+        }
+        Ok(())
+    }
+
+    /// Adds r, bounds of its roundings and the sums of |aᵢⱼ| in at most [`CHUNK`] rows.
+    fn add_rows(&mut self, r: &[f64], rows: &mut Rows) {
+        let mut scaled = [0.0; CHUNK];
+        let mut own = r;
+        if self.scaled {
+            scaled.iter_mut().zip(r).for_each(|(scaled, r)| *scaled = r * TO_SQUARE);
+            rows.roundings.iter_mut().for_each(|rounding| *rounding *= TO_SQUARE);
+            own = &scaled[..r.len()];
+        }
+        let roundings = &rows.roundings[..r.len()];
+        self.squares.add_products(own, own);
+        self.roundings.add_products(roundings, roundings);
+        self.largest = r.iter().fold(self.largest, |largest, r| larger(largest, r.abs()));
+        self.row_sum = larger(self.row_sum, rows.row_sum);
+        self.rows += r.len();
+    }
+
+    /// Whether squares are out of range though what is squared is not: then it takes the sums of scaled numbers.
+    fn is_out_of_range(&self) -> bool {
+        !self.scaled
+            && !(self.squares.value::<f64>() + self.roundings.value::<f64>()).is_finite()
+            && self.largest.is_finite()
+    }
+
+    /// The sizes, if these are all rows.
+    fn norms(&self) -> ResidualNorms<f64> {
+        let (n, scale) = (self.rows, if self.scaled { TO_SQUARE } else { 1.0 });
+        let correction = 1.0 + norm_roundoff(n);
+        let of = |squares: &BinnedSum| squares.value::<f64>().sqrt() / scale;
+        let (norm, rounding) = (of(&self.squares), of(&self.roundings));
+        // Where all terms are zero, so is the error.
+        let underflow = if rounding > 0.0 { n as f64 * UNDERFLOW / scale } else { 0.0 };
+        let rounding = rounding * correction + norm * norm_roundoff(n) + underflow;
+        let certain = Some(ResidualBounds { rounding, row_sum: self.row_sum, precise: self.precise });
+        ResidualNorms { norm, largest: self.largest, certain }
+    }
+}
+
+/// What some rows have besides r: bounds of its roundings, and the largest sum of |aᵢⱼ|.
+struct Rows {
+    roundings: [f64; CHUNK],
     row_sum: f64,
 }
 
-/// Computes r = b − A x and its sizes, the same bits on any number of threads.
-pub(super) fn residual(
+impl Csr<f64> {
+    /// r = b − A x for the rows that this process has of a matrix, and the sizes of all of it: the same bits on any number of threads and processes,
+    /// wherever the rows are divided. The columns are those of `x`, for which each process may have an order of its own. With `precise` in
+    /// double-double. All processes of `space` call it together.
+    pub fn residual_of_rows<S: Space>(
+        &self,
+        (space, threads): (&S, &Threads<f64>),
+        (x, b): (&[f64], &[f64]),
+        precise: bool,
+        r: &mut [f64],
+    ) -> Result<ResidualNorms<f64>, BackendError> {
+        require_same("x and the columns of A", &x.len(), &self.ncols())?;
+        require_same("b and the rows of A", &b.len(), &self.nrows())?;
+        require_same("r and the rows of A", &r.len(), &self.nrows())?;
+        let mut sums = residual_sums(threads, self, (x, b), (precise, false), r);
+        sums.add_others(space)?;
+        if sums.is_out_of_range() {
+            sums = residual_sums(threads, self, (x, b), (precise, true), r);
+            sums.add_others(space)?;
+        }
+        Ok(sums.norms())
+    }
+}
+
+/// Computes r = b − A x for these rows, in double-double where that is asked for, and what sizes are made of.
+fn residual_sums(
     space: &Threads<f64>,
     a: &Csr<f64>,
     (x, b): (&[f64], &[f64]),
-    precise: bool,
+    (precise, scaled): (bool, bool),
     r: &mut [f64],
-) -> ResidualNorms<f64> {
+) -> ResidualSums {
     assert!(x.len() == a.ncols() && b.len() == a.nrows() && r.len() == b.len(), "sizes of A, x, b and r");
-    let n = b.len();
-    let mut scale = 1.0;
-    let mut sum = sums(space, a.view(), (x, b), (precise, scale), r);
-    // Squares may be out of range where what is squared is not.
-    if !(sum.squares + sum.roundings).is_finite() && sum.largest.is_finite() {
-        scale = TO_SQUARE;
-        sum = sums(space, a.view(), (x, b), (precise, scale), r);
-    }
-    let correction = 1.0 + norm_roundoff(n);
-    let (norm, rounding) = (sum.squares.sqrt() / scale, sum.roundings.sqrt() / scale);
-    // Where all terms are zero, so is the error.
-    let underflow = if sum.roundings > 0.0 { n as f64 * UNDERFLOW / scale } else { 0.0 };
-    let rounding = rounding * correction + norm * norm_roundoff(n) + underflow;
-    let certain = Some(ResidualBounds { rounding, row_sum: sum.row_sum, precise });
-    ResidualNorms { norm, largest: sum.largest, certain }
-}
-
-/// r = b − A x and the sums of all rows, r and its roundings multiplied by a power of two before they are squared.
-fn sums(
-    space: &Threads<f64>,
-    a: CsrRef<'_, f64>,
-    (x, b): (&[f64], &[f64]),
-    (precise, scale): (bool, f64),
-    r: &mut [f64],
-) -> Chunk {
-    let mut chunks = vec![Chunk::default(); b.len().div_ceil(CHUNK)];
-    let (r, parts) = (DisjointSlice::new(r), DisjointSlice::new(&mut chunks));
+    let members = Mutex::new(ResidualSums::new(precise, scaled));
+    let (a, r) = (a.view(), DisjointSlice::new(r));
     space.team().run(|member| {
         let own = part_of_rows(a.row_ptr(), &member);
+        let mut sums = ResidualSums::new(precise, scaled);
+        let mut of_rows = Rows { roundings: [0.0; CHUNK], row_sum: 0.0 };
         for first in own.clone().step_by(CHUNK) {
             let rows = first..(first + CHUNK).min(own.end);
-            // SAFETY: members have different rows, in whole chunks.
+            // SAFETY: members have different rows.
             let r = unsafe { r.get(rows.clone()) };
-            let chunk = match precise {
-                false => rows_in_double(a, rows, x, (b, scale), r),
-                true => rows_in_double_double(a, rows, x, (b, scale), r),
-            };
-            // SAFETY: as above, for the number of the chunk.
-            unsafe { parts.write(first / CHUNK, chunk) };
+            match precise {
+                false => rows_in_double(a, rows, (x, b), r, &mut of_rows),
+                true => rows_in_double_double(a, rows, (x, b), r, &mut of_rows),
+            }
+            sums.add_rows(r, &mut of_rows);
         }
+        // No order of members changes a bit.
+        members.lock().unwrap_or_else(PoisonError::into_inner).add(&sums);
     });
-    let mut sum = Chunk::default();
-    chunks.iter().for_each(|chunk| sum.add(chunk.squares, chunk.roundings, *chunk));
-    sum
-}
-
-impl Chunk {
-    /// Adds squares; the largest entries are those of `other` or these. A NaN stays.
-    #[inline(always)]
-    fn add(&mut self, square: f64, rounding: f64, other: Chunk) {
-        self.squares += square;
-        self.roundings += rounding;
-        self.largest = larger(self.largest, other.largest);
-        self.row_sum = larger(self.row_sum, other.row_sum);
-    }
-
-    #[inline(always)]
-    fn add_row(&mut self, (r, rounding, scale): (f64, f64, f64), row_sum: f64) {
-        let row = Chunk { largest: r.abs(), row_sum, ..Chunk::default() };
-        let (r, rounding) = (r * scale, rounding * scale);
-        self.add(r * r, rounding * rounding, row);
-    }
+    members.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The larger one, or the NaN.
@@ -134,13 +204,12 @@ pub(super) fn larger(a: f64, b: f64) -> f64 {
 fn rows_in_double(
     a: CsrRef<'_, f64>,
     rows: Range<usize>,
-    x: &[f64],
-    (b, scale): (&[f64], f64),
+    (x, b): (&[f64], &[f64]),
     r: &mut [f64],
-) -> Chunk {
+    own: &mut Rows,
+) {
     const LANES: usize = 4;
-    let mut chunk = Chunk::default();
-    for (i, r) in rows.zip(r) {
+    for (i, (r, rounding)) in rows.zip(r.iter_mut().zip(&mut own.roundings)) {
         let (columns, values) = a.row(i);
         // SAFETY: columns are below `ncols`, and x has that length: `residual` checks it.
         let x = |j: u32| unsafe { *x.get_unchecked(j as usize) };
@@ -158,10 +227,9 @@ fn rows_in_double(
         };
         *r = b[i] - total(|t| t.sum);
         let size = b[i].abs() + total(|t| t.size);
-        let rounding = 1.01 * (values.len() as f64 + 4.0) * ROUNDOFF * size;
-        chunk.add_row((*r, rounding, scale), total(|t| t.row_sum));
+        *rounding = 1.01 * (values.len() as f64 + 4.0) * ROUNDOFF * size;
+        own.row_sum = larger(own.row_sum, total(|t| t.row_sum));
     }
-    chunk
 }
 
 /// Sums of a row: Σ aⱼ xⱼ, Σ |aⱼ xⱼ| and Σ |aⱼ|.
@@ -186,40 +254,39 @@ impl Terms {
 fn rows_in_double_double(
     a: CsrRef<'_, f64>,
     rows: Range<usize>,
-    x: &[f64],
-    b: (&[f64], f64),
+    of: (&[f64], &[f64]),
     r: &mut [f64],
-) -> Chunk {
+    own: &mut Rows,
+) {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "fma")]
         fn with_fma(
             a: CsrRef<'_, f64>,
             rows: Range<usize>,
-            x: &[f64],
-            b: (&[f64], f64),
+            of: (&[f64], &[f64]),
             r: &mut [f64],
-        ) -> Chunk {
-            rows_compensated(a, rows, x, b, r)
+            own: &mut Rows,
+        ) {
+            rows_compensated(a, rows, of, r, own);
         }
         if is_x86_feature_detected!("fma") {
             // SAFETY: the processor has what the function was compiled for.
-            return unsafe { with_fma(a, rows, x, b, r) };
+            return unsafe { with_fma(a, rows, of, r, own) };
         }
     }
-    rows_compensated(a, rows, x, b, r)
+    rows_compensated(a, rows, of, r, own);
 }
 
 #[inline(always)]
 fn rows_compensated(
     a: CsrRef<'_, f64>,
     rows: Range<usize>,
-    x: &[f64],
-    (b, scale): (&[f64], f64),
+    (x, b): (&[f64], &[f64]),
     r: &mut [f64],
-) -> Chunk {
-    let mut chunk = Chunk::default();
-    for (i, r) in rows.zip(r) {
+    own: &mut Rows,
+) {
+    for (i, (r, rounding)) in rows.zip(r.iter_mut().zip(&mut own.roundings)) {
         let (columns, values) = a.row(i);
         let (mut sum, mut errors) = (b[i], 0.0);
         let (mut size, mut row_sum) = (b[i].abs(), 0.0);
@@ -235,10 +302,9 @@ fn rows_compensated(
         *r = sum + errors;
         let terms = values.len() as f64;
         let gamma = 1.01 * (terms + 4.0) * ROUNDOFF;
-        let rounding = 1.01 * ROUNDOFF * r.abs() + gamma * gamma * size;
-        chunk.add_row((*r, rounding, scale), row_sum);
+        *rounding = 1.01 * ROUNDOFF * r.abs() + gamma * gamma * size;
+        own.row_sum = larger(own.row_sum, row_sum);
     }
-    chunk
 }
 
 /// a b as a product and its rounding error.
@@ -260,9 +326,19 @@ pub(crate) fn two_sum(a: f64, b: f64) -> (f64, f64) {
 mod tests {
     use super::*;
 
+    fn sizes(
+        space: &Threads<f64>,
+        a: &Csr<f64>,
+        of: (&[f64], &[f64]),
+        precise: bool,
+        r: &mut [f64],
+    ) -> ResidualNorms<f64> {
+        a.residual_of_rows((space, space), of, precise, r).unwrap()
+    }
+
     fn norms(a: &Csr<f64>, x: &[f64], b: &[f64], precise: bool) -> (Vec<f64>, ResidualBounds<f64>) {
         let mut r = vec![0.0; b.len()];
-        let norms = residual(&Threads::new(2), a, (x, b), precise, &mut r);
+        let norms = sizes(&Threads::new(2), a, (x, b), precise, &mut r);
         (r, norms.certain.unwrap())
     }
 
@@ -287,17 +363,19 @@ mod tests {
         let x: Vec<f64> = (0..n).map(|i| (i as f64).sin() * 10f64.powi(i as i32 % 30 - 15)).collect();
         let b: Vec<f64> = (0..n).map(|i| (i as f64).cos()).collect();
         let (mut hardware, mut software) = (vec![0.0; n], vec![0.0; n]);
-        let one = rows_in_double_double(a.view(), 0..n, &x, (&b, 1.0), &mut hardware);
-        let two = rows_compensated(a.view(), 0..n, &x, (&b, 1.0), &mut software);
-        assert_eq!(hardware, software);
-        assert_eq!((one.squares, one.roundings), (two.squares, two.roundings));
+        let new = || Rows { roundings: [0.0; CHUNK], row_sum: 0.0 };
+        let (mut one, mut two) = (new(), new());
+        rows_in_double_double(a.view(), 0..n, (&x, &b), &mut hardware, &mut one);
+        rows_compensated(a.view(), 0..n, (&x, &b), &mut software, &mut two);
+        assert!(n < CHUNK && hardware == software);
+        assert_eq!((one.roundings, one.row_sum), (two.roundings, two.row_sum));
     }
 
     #[test]
     fn squares_out_of_range_are_scaled() {
         let a = Csr::from_triplets(2, 2, &[0, 1], &[0, 1], &[1e200, 1.0]).unwrap();
         for precise in [false, true] {
-            let norms = residual(&Threads::new(1), &a, (&[-3.0, 1.0], &[0.0, 4e200]), precise, &mut [0.0; 2]);
+            let norms = sizes(&Threads::new(1), &a, (&[-3.0, 1.0], &[0.0, 4e200]), precise, &mut [0.0; 2]);
             assert!((norms.norm / 5e200 - 1.0).abs() < 1e-15, "{norms:?}");
             let rounding = norms.certain.unwrap().rounding;
             assert!(rounding > 0.0 && rounding < 1e-10 * norms.norm, "{norms:?}");
@@ -307,7 +385,7 @@ mod tests {
     #[test]
     fn not_a_number_is_not_lost() {
         let a = Csr::identity(3).unwrap();
-        let norms = residual(&Threads::new(1), &a, (&[1.0, f64::NAN, 1.0], &[1.0; 3]), false, &mut [0.0; 3]);
+        let norms = sizes(&Threads::new(1), &a, (&[1.0, f64::NAN, 1.0], &[1.0; 3]), false, &mut [0.0; 3]);
         assert!(norms.norm.is_nan() && norms.largest.is_nan() && norms.upper().unwrap().is_nan());
     }
 }

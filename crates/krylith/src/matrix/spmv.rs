@@ -8,14 +8,13 @@
 #![allow(unsafe_code)]
 
 use super::normal::normal_residual;
-use super::residual::residual;
 use super::row_products;
 use super::{Csr, CsrRef};
 use crate::disjoint::DisjointSlice;
 use crate::error::BackendError;
 use crate::operator::{LinearOperator, NormalResidual, ResidualNorms};
 use crate::scalar::Scalar;
-use crate::space::{CHUNK, LANES, Space, Threads, combine_lanes, require_same};
+use crate::space::{CHUNK, LANES, Space, Threads, require_same};
 use crate::team::Member;
 use std::any::TypeId;
 use std::ops::Range;
@@ -76,7 +75,7 @@ pub(super) fn multiply_plain<T: Scalar>(a: CsrRef<'_, T>, rows: Range<usize>, x:
         for (k, (&j, &v)) in columns.iter().zip(values).enumerate() {
             lanes[k % LANES] += v * x[j as usize];
         }
-        *y = combine_lanes(lanes);
+        *y = crate::simd::combine(lanes);
     }
 }
 
@@ -125,12 +124,13 @@ macro_rules! operator {
                 require_same("y and the rows of A", &y.len(), &self.nrows())?;
                 let (a, y) = (self.view(), DisjointSlice::new(y));
                 let divide = |member: &Member<'_>| part_of_rows(a.row_ptr(), member);
-                Ok(space.sum_chunks_of(self.nrows(), divide, |rows| {
+                let [sum] = space.sums_over(self.nrows(), divide, |rows, [sum]| {
                     // SAFETY: every chunk is visited once, by one member.
                     let y = unsafe { y.get(rows.clone()) };
                     multiply_rows(a, rows.clone(), x, y);
-                    crate::space::dot_chunk(&x[rows], y)
-                }))
+                    sum.add_products(&x[rows], y);
+                });
+                Ok(sum)
             }
 
             fn matrix(&self) -> Option<&Csr<$t>> {
@@ -172,10 +172,7 @@ operator! { f64,
         r: &mut Vec<f64>,
         _: &mut (),
     ) -> Result<ResidualNorms<f64>, BackendError> {
-        require_same("x and the columns of A", &x.len(), &self.ncols())?;
-        require_same("b and the rows of A", &b.len(), &self.nrows())?;
-        require_same("r and the rows of A", &r.len(), &self.nrows())?;
-        Ok(residual(space, self, (x, b), precise, r))
+        self.residual_of_rows((space, space), (x, b), precise, r)
     }
 
     fn normal_residual(

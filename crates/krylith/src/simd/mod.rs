@@ -32,6 +32,12 @@ pub(crate) use x86_block::Avx2Half;
 /// Numbers that vector instructions take at once here, and lanes of a sum.
 pub const LANES: usize = 8;
 
+/// The lanes of a sum added, which is what halving a vector register does.
+#[inline(always)]
+pub(crate) fn combine<T: std::ops::Add<Output = T> + Copy>(l: [T; LANES]) -> T {
+    ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]))
+}
+
 /// Blocks up to this size are unrolled.
 const UNROLLED: usize = 3;
 

@@ -94,7 +94,7 @@ impl Lanes for Plain {
 
     #[inline(always)]
     unsafe fn sum(l: Eight) -> f64 {
-        ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]))
+        super::combine(l)
     }
 
     #[inline(always)]

@@ -15,7 +15,7 @@ use crate::matrix::{Csr, SeenValues, part_by_work};
 use crate::operator::LinearOperator;
 use crate::placement::storage;
 use crate::precond::require_pattern;
-use crate::space::{CHUNK, Threads, dot_chunk, require_same};
+use crate::space::{CHUNK, Threads, require_same};
 use crate::team::Member;
 use std::ops::Range;
 use std::sync::Arc;
@@ -233,17 +233,18 @@ impl LinearOperator<Threads<f64>> for Sliced {
         let n = y.len();
         let y = DisjointSlice::new(y);
         debug_assert!(CHUNK.is_multiple_of(LANES));
-        Ok(space.sum_chunks_of(
+        let [sum] = space.sums_over(
             n,
             |member| self.part(member),
-            |positions| {
+            |positions, [sum]| {
                 // SAFETY: lengths were checked; every chunk is visited once, by one member.
                 let y = unsafe {
                     self.multiply(positions.clone(), x, &y);
                     std::slice::from_raw_parts(y.as_mut_ptr().add(positions.start), positions.len())
                 };
-                dot_chunk(&x[positions], y)
+                sum.add_products(&x[positions], y);
             },
-        ))
+        );
+        Ok(sum)
     }
 }

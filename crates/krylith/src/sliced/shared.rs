@@ -21,7 +21,7 @@ use crate::parallel;
 use crate::placement::Storage;
 use crate::precond::require_pattern;
 use crate::simd::StorageScalar;
-use crate::space::{Threads, dot_chunk, require_same};
+use crate::space::{BinnedSum, Threads, require_same};
 use crate::team::Member;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -222,29 +222,30 @@ impl<S: StorageScalar> SharedSlices<S> {
         require_same("y and the rows of A", &y.len(), &self.order.positions())
     }
 
-    /// y = A x, and the sum of a function of what has been multiplied and its product.
+    /// y = A x, and a sum to which `add` adds what it makes of pieces of x and y.
     fn apply_sum(
         &self,
         space: &Threads<f64>,
         x: &[f64],
         y: &mut [f64],
-        sum: impl Fn(&[f64], &[f64]) -> f64 + Sync,
+        add: impl Fn(&mut BinnedSum, &[f64], &[f64]) + Sync,
     ) -> Result<f64, BackendError> {
         self.check(x, y)?;
         let n = y.len();
         let y = DisjointSlice::new(y);
-        Ok(space.sum_chunks_of(
+        let [sum] = space.sums_over(
             n,
             |member| self.part(member),
-            |positions| {
+            |positions, [sum]| {
                 // SAFETY: lengths were checked; every chunk is visited once, by one member.
                 let y = unsafe {
                     self.multiply(positions.clone(), x, &y);
                     std::slice::from_raw_parts(y.as_mut_ptr().add(positions.start), positions.len())
                 };
-                sum(&x[positions], y)
+                add(sum, &x[positions], y);
             },
-        ))
+        );
+        Ok(sum)
     }
 }
 
@@ -404,7 +405,7 @@ impl<S: StorageScalar> Storage<Threads<f64>> for SharedSlices<S> {
         y: &mut Vec<f64>,
         _: &mut (),
     ) -> Result<f64, BackendError> {
-        self.apply_sum(space, x, y, |_, y| dot_chunk(y, y))
+        self.apply_sum(space, x, y, |sum, _, y| sum.add_products(y, y))
     }
 }
 
@@ -446,7 +447,7 @@ impl<S: StorageScalar> LinearOperator<Threads<f64>> for SharedSlices<S> {
         y: &mut Vec<f64>,
         _: &mut (),
     ) -> Result<f64, BackendError> {
-        self.apply_sum(space, x, y, dot_chunk)
+        self.apply_sum(space, x, y, BinnedSum::add_products)
     }
 }
 

@@ -6,20 +6,22 @@
 //! processes take the same branches.
 
 mod activity;
+mod binned;
 mod extremes;
-mod lanes;
 mod process;
 mod threads;
+mod updates;
 
+pub use crate::simd::LANES;
 pub(crate) use crate::team::cores;
 pub use crate::team::{TeamStatistics, ThreadLimit, most_threads};
 pub use activity::{Activity, Profile, Spent};
+pub use binned::BinnedSum;
 pub use extremes::Extremes;
-pub use lanes::{CHUNK, LANES, sum as sum_in_lanes};
-pub(crate) use lanes::{combine as combine_lanes, dot as dot_chunk};
 pub use process::Process;
 pub(crate) use process::{from_first, gather, holds_everywhere, received};
 pub use threads::Threads;
+pub use updates::CHUNK;
 
 use crate::error::BackendError;
 use crate::scalar::{Real, Scalar};
@@ -30,7 +32,8 @@ const DOTS_AT_ONCE: usize = 16;
 
 /// A place where vectors live, and the operations on them that Krylov methods need.
 ///
-/// Reductions are in a fixed order: the same vectors give the same bits, whatever the number of threads.
+/// Sums do not depend on the order of their terms where they are made by [`BinnedSum`], as those of [`Threads`] are: the same vectors give the same
+/// bits, whatever the number of threads, of processes, and wherever vectors are cut.
 pub trait Space {
     /// What norms are.
     type Real: Real;

@@ -2,17 +2,15 @@
 #![allow(unsafe_code)]
 
 use super::activity::{Activity, Clock, Profile};
-use super::lanes::{self, CHUNK};
-use super::{Extremes, Space, require_same};
+use super::updates::{self, CHUNK};
+use super::{BinnedSum, Extremes, Space, require_same};
 use crate::disjoint::DisjointSlice;
 use crate::error::BackendError;
 use crate::scalar::Scalar;
 use crate::team::{Lease, Member, Team, TeamStatistics, ThreadLimit, cores, limit_threads};
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Dot products that one synchronisation can carry.
-const DOTS: usize = 64;
 
 /// The space of vectors on threads of this process.
 ///
@@ -34,9 +32,10 @@ pub struct Threads<T = f64> {
     team: Lease,
     requested: usize,
     limit: Option<ThreadLimit>,
-    /// Sums of chunks, pair after pair; sized when vectors are made.
-    sums: Mutex<Vec<T>>,
+    /// The sums of each member.
+    sums: Mutex<Vec<BinnedSum>>,
     clock: Arc<Clock>,
+    numbers: PhantomData<fn() -> T>,
 }
 
 impl<T: Scalar> Threads<T> {
@@ -65,7 +64,8 @@ impl<T: Scalar> Threads<T> {
     fn with_limit(requested: usize, (size, limit): (usize, Option<ThreadLimit>)) -> Self {
         let team = Lease::new(size);
         let limit = if team.size() < size { Some(ThreadLimit::System) } else { limit };
-        Threads { team, requested, limit, sums: Mutex::new(Vec::new()), clock: Arc::default() }
+        let sums = Mutex::new(Vec::new());
+        Threads { team, requested, limit, sums, clock: Arc::default(), numbers: PhantomData }
     }
 
     /// Threads that were started, the caller's included.
@@ -110,94 +110,86 @@ impl<T: Scalar> Threads<T> {
         &self.team
     }
 
-    /// Room for the sums of `pairs` dot products of vectors of length `n`.
-    fn sums(&self, n: usize, pairs: usize) -> MutexGuard<'_, Vec<T>> {
+    /// `count` sums: `work` visits every term once, each member its own, and adds it to the sums that it is given.
+    fn sum_by_members(
+        &self,
+        count: usize,
+        work: impl Fn(Member<'_>, &mut [BinnedSum]) + Sync,
+    ) -> MutexGuard<'_, Vec<BinnedSum>> {
         let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
-        let needed = n.div_ceil(CHUNK) * pairs;
-        if sums.len() < needed {
-            sums.resize(needed, T::ZERO);
+        sums.clear();
+        sums.resize(count * self.team.size(), BinnedSum::new());
+        {
+            let parts = DisjointSlice::new(&mut sums);
+            self.team.run(|member| {
+                let first = count * member.rank();
+                // SAFETY: each member has sums of its own.
+                work(member, unsafe { parts.get(first..first + count) });
+            });
+        }
+        let (all, others) = sums.split_at_mut(count);
+        for other in others.chunks(count) {
+            all.iter_mut().zip(other).for_each(|(all, other)| all.add_sum(other));
         }
         sums
     }
 
-    /// Sums a function of every chunk, in the order of [`lanes::sum`]; members take equal numbers of chunks.
-    pub(crate) fn sum_chunks(&self, n: usize, chunk: impl Fn(Range<usize>) -> T + Sync) -> T {
-        self.sum_chunks_of(n, |member| member.part(n, CHUNK), chunk)
-    }
-
-    /// The same with another division: `divide` gives each member a range that begins at a multiple of [`CHUNK`].
-    pub(crate) fn sum_chunks_of(
+    /// `K` sums over 0..n: `divide` gives each member a range, of which `chunk` adds one piece after the other, of at most [`CHUNK`] places.
+    pub(crate) fn sums_over<const K: usize>(
         &self,
         n: usize,
         divide: impl Fn(&Member<'_>) -> Range<usize> + Sync,
-        chunk: impl Fn(Range<usize>) -> T + Sync,
-    ) -> T {
-        let [sum] = self.sums_of_chunks(n, divide, |range| [chunk(range)]);
+        chunk: impl Fn(Range<usize>, &mut [BinnedSum; K]) + Sync,
+    ) -> [T; K] {
+        let sums = self.sum_by_members(K, |member, sums| {
+            let own = divide(&member);
+            debug_assert!(own.end <= n);
+            let mut local = [BinnedSum::new(); K];
+            for first in own.clone().step_by(CHUNK) {
+                chunk(first..(first + CHUNK).min(own.end), &mut local);
+            }
+            sums.copy_from_slice(&local);
+        });
+        std::array::from_fn(|k| sums[k].value())
+    }
+
+    /// The sum of a function of pieces of 0..n; members take equal parts.
+    pub(crate) fn sum_chunks(&self, n: usize, chunk: impl Fn(Range<usize>, &mut BinnedSum) + Sync) -> T {
+        let [sum] = self.sums_over(n, |member| member.part(n, CHUNK), |range, [sum]| chunk(range, sum));
         sum
     }
 
-    /// The same for `K` functions at once.
-    fn sums_of_chunks<const K: usize>(
-        &self,
-        n: usize,
-        divide: impl Fn(&Member<'_>) -> Range<usize> + Sync,
-        chunk: impl Fn(Range<usize>) -> [T; K] + Sync,
-    ) -> [T; K] {
-        let chunks = n.div_ceil(CHUNK);
-        let mut sums = self.sums(n, K);
-        {
-            let parts = DisjointSlice::new(&mut sums[..K * chunks]);
-            self.team.run(|member| {
-                let own = divide(&member);
-                for first in own.clone().step_by(CHUNK) {
-                    for (k, sum) in chunk(first..(first + CHUNK).min(own.end)).into_iter().enumerate() {
-                        // SAFETY: ranges begin at multiples of CHUNK and do not overlap, so each chunk has one member.
-                        unsafe { parts.write(k * chunks + first / CHUNK, sum) };
-                    }
-                }
-            });
-        }
-        std::array::from_fn(|k| lanes::sum(&sums[k * chunks..(k + 1) * chunks]))
+    /// The sum over 0..n of what `chunk` makes of every [`CHUNK`] places.
+    pub(crate) fn sum_of(&self, n: usize, chunk: impl Fn(Range<usize>) -> T + Sync) -> T {
+        self.sum_chunks(n, |range, sum| sum.add_terms(&[chunk(range)]))
     }
 
-    /// Sums a function of every chunk of what the members write, each chunk as soon as it is written: `write` says of each piece, in
-    /// ascending order without gaps, that it is there. So the pieces need not begin at multiples of [`CHUNK`]; the few chunks of which two
-    /// members have written a part are summed at the end.
+    /// Σ conj(xₖ) yₖ of what the members write, summed while it is in cache: `write` says of each piece, in ascending order without gaps, that it is
+    /// there, and `products` adds those of a range.
     ///
     /// # Safety
     /// `write` says of what it has written, and of nothing else, and no two members write the same place.
     pub(crate) unsafe fn sum_written(
         &self,
-        n: usize,
         write: impl Fn(Member<'_>, &mut dyn FnMut(Range<usize>)) + Sync,
-        chunk: impl Fn(Range<usize>) -> T + Sync,
+        products: impl Fn(Range<usize>, &mut BinnedSum) + Sync,
     ) -> T {
-        let chunks = n.div_ceil(CHUNK);
-        let range_of = |index: usize| index * CHUNK..((index + 1) * CHUNK).min(n);
-        let mut sums = self.sums(n, 2);
-        let (sums, is_summed) = sums[..2 * chunks].split_at_mut(chunks);
-        is_summed.fill(T::ZERO);
-        {
-            let (sums, is_summed) = (DisjointSlice::new(sums), DisjointSlice::new(is_summed));
-            self.team.run(|member| {
-                let mut next = None;
-                write(member, &mut |written| {
-                    let first = next.get_or_insert(written.start.div_ceil(CHUNK));
-                    while *first < chunks && range_of(*first).end <= written.end {
-                        // SAFETY: this member has written the whole chunk, and nobody else any of it.
-                        unsafe {
-                            sums.write(*first, chunk(range_of(*first)));
-                            is_summed.write(*first, T::ONE);
-                        }
-                        *first += 1;
-                    }
-                });
+        let sums = self.sum_by_members(1, |member, sums| {
+            let (mut waiting, sum) = (0..0, &mut sums[0]);
+            write(member, &mut |written| {
+                if waiting.end != written.start {
+                    products(waiting.clone(), sum);
+                    waiting.start = written.start;
+                }
+                waiting.end = written.end;
+                if waiting.len() >= CHUNK {
+                    products(waiting.clone(), sum);
+                    waiting.start = waiting.end;
+                }
             });
-        }
-        for index in (0..chunks).filter(|&index| is_summed[index] == T::ZERO) {
-            sums[index] = chunk(range_of(index));
-        }
-        lanes::sum(sums)
+            products(waiting, sum);
+        });
+        sums[0].value()
     }
 
     /// r += a q and z = d r entry by entry, and then rᴴr and rᴴz, in one pass.
@@ -214,10 +206,10 @@ impl<T: Scalar> Threads<T> {
         require_same("z and the diagonal", &z.len(), &d.len())?;
         let (r, z) = (DisjointSlice::new(r), DisjointSlice::new(z));
         let in_parts = |member: &Member<'_>| member.part(n, CHUNK);
-        Ok(self.sums_of_chunks(n, in_parts, |range| {
+        Ok(self.sums_over(n, in_parts, |range, sums| {
             // SAFETY: every chunk is visited once, by one member.
-            let (own_r, own_z) = unsafe { (r.get(range.clone()), z.get(range.clone())) };
-            lanes::update_diagonal(a, &q[range.clone()], &d[range], own_r, own_z)
+            let own = unsafe { (r.get(range.clone()), z.get(range.clone())) };
+            updates::update_diagonal(a, &q[range.clone()], &d[range], own, sums);
         }))
     }
 }
@@ -240,7 +232,6 @@ impl<T: Scalar> Space for Threads<T> {
     type Layout = usize;
 
     fn zeros(&self, n: &usize) -> Result<Vec<T>, BackendError> {
-        drop(self.sums(*n, DOTS));
         let mut x = vec![T::ZERO; *n];
         crate::huge::advise_huge_pages(&mut x);
         // The system gives untouched pages: each member is the first to write its own.
@@ -308,7 +299,7 @@ impl<T: Scalar> Space for Threads<T> {
         self.team.run(|member| {
             let part = member.part(x.len(), CHUNK);
             // SAFETY: the parts of the members do not overlap.
-            lanes::axpby(a, &x[part.clone()], b, unsafe { y.get(part) });
+            updates::axpby(a, &x[part.clone()], b, unsafe { y.get(part) });
         });
         Ok(())
     }
@@ -317,9 +308,8 @@ impl<T: Scalar> Space for Threads<T> {
         for (x, y) in pairs {
             require_same("dots", &x.len(), &y.len())?;
         }
-        for (pairs, out) in pairs.chunks(DOTS).zip(out.chunks_mut(DOTS)) {
-            self.sum_pairs(pairs.len(), |k| pairs[k], out);
-        }
+        let sums = self.sum_pairs(pairs.len(), |k| pairs[k]);
+        out.iter_mut().zip(&*sums).for_each(|(out, sum)| *out = sum.value());
         Ok(())
     }
 
@@ -327,9 +317,8 @@ impl<T: Scalar> Space for Threads<T> {
         for v in basis {
             require_same("basis_dots", &v.len(), &y.len())?;
         }
-        for (basis, out) in basis.chunks(DOTS).zip(out.chunks_mut(DOTS)) {
-            self.sum_pairs(basis.len(), |k| (&basis[k], y), out);
-        }
+        let sums = self.sum_pairs(basis.len(), |k| (&basis[k], y));
+        out.iter_mut().zip(&*sums).for_each(|(out, sum)| *out = sum.value());
         Ok(())
     }
 
@@ -347,7 +336,7 @@ impl<T: Scalar> Space for Threads<T> {
                 // SAFETY: the parts of the members do not overlap.
                 let y = unsafe { y.get(range.clone()) };
                 for (&c, v) in coefficients.iter().zip(basis) {
-                    lanes::axpby(c, &v[range.clone()], T::ONE, y);
+                    updates::axpby(c, &v[range.clone()], T::ONE, y);
                 }
             }
         });
@@ -362,42 +351,26 @@ impl<T: Scalar> Space for Threads<T> {
         out: &mut [T],
     ) -> Result<(), BackendError> {
         let (count, n) = (basis.len(), y.len());
-        if count >= DOTS {
-            self.combine(coefficients, basis, y)?;
-            self.basis_dots(basis, y, &mut out[..count])?;
-            out[count] = self.dot(y, y)?;
-            return Ok(());
-        }
         for v in basis {
             require_same("combine_dots", &v.len(), &n)?;
         }
-        let chunks = n.div_ceil(CHUNK);
-        let mut sums = self.sums(n, count + 1);
-        {
-            let (y, parts) = (DisjointSlice::new(y), DisjointSlice::new(&mut sums[..chunks * (count + 1)]));
-            self.team.run(|member| {
-                // A chunk of the basis stays in cache from the updates to the products.
-                for first in member.part(n, CHUNK).step_by(CHUNK) {
-                    let range = first..(first + CHUNK).min(n);
-                    // SAFETY: parts begin at multiples of CHUNK, so each chunk has one member.
-                    let y = unsafe { y.get(range.clone()) };
-                    for (&c, v) in coefficients.iter().zip(basis) {
-                        lanes::axpby(c, &v[range.clone()], T::ONE, y);
-                    }
-                    for k in 0..=count {
-                        let sum = match basis.get(k) {
-                            Some(v) => lanes::dot(&v[range.clone()], y),
-                            None => lanes::dot(y, y),
-                        };
-                        // SAFETY: as above, for each chunk of each product.
-                        unsafe { parts.write(k * chunks + first / CHUNK, sum) };
-                    }
+        let y = DisjointSlice::new(y);
+        let sums = self.sum_by_members(count + 1, |member, sums| {
+            // A chunk of the basis stays in cache from the updates to the products.
+            for first in member.part(n, CHUNK).step_by(CHUNK) {
+                let range = first..(first + CHUNK).min(n);
+                // SAFETY: parts begin at multiples of CHUNK, so each chunk has one member.
+                let y = unsafe { y.get(range.clone()) };
+                for (&c, v) in coefficients.iter().zip(basis) {
+                    updates::axpby(c, &v[range.clone()], T::ONE, y);
                 }
-            });
-        }
-        for (k, out) in out[..=count].iter_mut().enumerate() {
-            *out = lanes::sum(&sums[k * chunks..(k + 1) * chunks]);
-        }
+                let (last, others) =
+                    sums.split_last_mut().unwrap_or_else(|| unreachable!("one more than vectors"));
+                others.iter_mut().zip(basis).for_each(|(sum, v)| sum.add_products(&v[range.clone()], y));
+                last.add_products(y, y);
+            }
+        });
+        out[..=count].iter_mut().zip(&*sums).for_each(|(out, sum)| *out = sum.value());
         Ok(())
     }
 
@@ -415,7 +388,7 @@ impl<T: Scalar> Space for Threads<T> {
         self.team.run(|member| {
             let part = member.part(r.len(), CHUNK);
             // SAFETY: the parts of the members do not overlap.
-            lanes::bicgstab_direction(&r[part.clone()], b, c, &v[part.clone()], unsafe { p.get(part) });
+            updates::bicgstab_direction(&r[part.clone()], b, c, &v[part.clone()], unsafe { p.get(part) });
         });
         Ok(())
     }
@@ -426,11 +399,11 @@ impl<T: Scalar> Space for Threads<T> {
         let n = r.len();
         let r = DisjointSlice::new(r);
         let in_parts = |member: &Member<'_>| member.part(n, CHUNK);
-        Ok(self.sums_of_chunks(n, in_parts, |range| {
+        Ok(self.sums_over(n, in_parts, |range, [square, product]| {
             // SAFETY: every chunk is visited once, by one member.
             let r = unsafe { r.get(range.clone()) };
-            lanes::axpby(a, &t[range.clone()], T::ONE, r);
-            [lanes::dot(r, r), lanes::dot(&w[range], r)]
+            updates::update_square(a, &t[range.clone()], r, square);
+            product.add_products(&w[range], r);
         }))
     }
 
@@ -438,11 +411,11 @@ impl<T: Scalar> Space for Threads<T> {
         require_same("update_square", &q.len(), &r.len())?;
         let n = r.len();
         let r = DisjointSlice::new(r);
-        Ok(self.sum_chunks(n, |range| {
+        Ok(self.sum_chunks(n, |range, sum| {
             let q = &q[range.clone()];
             // SAFETY: every chunk is visited once, by one member.
             let r = unsafe { r.get(range) };
-            lanes::update_square(a, q, r)
+            updates::update_square(a, q, r, sum);
         }))
     }
 
@@ -461,40 +434,28 @@ impl<T: Scalar> Space for Threads<T> {
             let part = member.part(z.len(), CHUNK);
             // SAFETY: the parts of the members do not overlap.
             let (p, x) = unsafe { (p.get(part.clone()), x.get(part.clone())) };
-            lanes::cg_direction(a, &z[part], b, p, x);
+            updates::cg_direction(a, &z[part], b, p, x);
         });
         Ok(())
     }
 }
 
 impl<T: Scalar> Threads<T> {
-    /// Up to [`DOTS`] dot products of one length each, in one synchronisation.
+    /// Dot products in one synchronisation.
     fn sum_pairs<'v>(
         &self,
         count: usize,
         pair: impl Fn(usize) -> (&'v Vec<T>, &'v Vec<T>) + Sync,
-        out: &mut [T],
-    ) {
+    ) -> MutexGuard<'_, Vec<BinnedSum>> {
         let longest = (0..count).map(|k| pair(k).0.len()).max().unwrap_or(0);
-        let chunks = longest.div_ceil(CHUNK);
-        let mut sums = self.sums(longest, count);
-        {
-            let parts = DisjointSlice::new(&mut sums[..chunks * count]);
-            self.team.run(|member| {
-                for first in member.part(longest, CHUNK).step_by(CHUNK) {
-                    for k in 0..count {
-                        let (x, y) = pair(k);
-                        let range = first.min(x.len())..(first + CHUNK).min(x.len());
-                        let sum = lanes::dot(&x[range.clone()], &y[range]);
-                        let place = k * chunks + first / CHUNK;
-                        // SAFETY: parts begin at multiples of CHUNK, so each chunk of each pair has one member.
-                        unsafe { parts.write(place, sum) };
-                    }
+        self.sum_by_members(count, |member, sums| {
+            for first in member.part(longest, CHUNK).step_by(CHUNK) {
+                for (k, sum) in sums.iter_mut().enumerate() {
+                    let (x, y) = pair(k);
+                    let range = first.min(x.len())..(first + CHUNK).min(x.len());
+                    sum.add_products(&x[range.clone()], &y[range]);
                 }
-            });
-        }
-        for (k, out) in out.iter_mut().enumerate() {
-            *out = lanes::sum(&sums[k * chunks..(k + 1) * chunks]);
-        }
+            }
+        })
     }
 }

@@ -1,7 +1,7 @@
 //! The sweeps of Eisenstat's trick (`krylov::eisenstat`) on a grid, each fused with the vector updates before it.
 //!
 //! Bytes per point: 152, and 56 for the coefficients of a 7-point star unless they are constant; the usual way takes 168 and 104.
-//! Sums run over the pieces of the layout, in their order, each in eight lanes.
+//! Each piece of the layout has a sum of its own, in eight lanes; the sum of the pieces has no order.
 #![allow(unsafe_code)]
 
 use super::factor::StencilFactor;
@@ -13,7 +13,7 @@ use crate::disjoint::DisjointSlice;
 use crate::error::BackendError;
 use crate::operator::{SplitSweeps, SplitVectors};
 use crate::simd::{self, LANES, Lanes};
-use crate::space::{Threads, require_same, sum_in_lanes};
+use crate::space::{BinnedSum, Threads, require_same};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -28,6 +28,12 @@ impl Scratch {
         let wrong = || BackendError::Failed { what: "the scratch belongs to another operator".into() };
         scratch.downcast_mut().ok_or_else(wrong)
     }
+}
+
+fn sum_of(pieces: &[f64]) -> f64 {
+    let mut sum = BinnedSum::new();
+    sum.add_terms(pieces);
+    sum.value()
 }
 
 impl<S: simd::StorageScalar> StencilFactor<S> {
@@ -131,7 +137,7 @@ impl<S: simd::StorageScalar> SplitSweeps<Threads<f64>, StencilMatrix> for Stenci
                 });
             }));
         }
-        Ok([sum_in_lanes(&sums[..pieces]), sum_in_lanes(&sums[pieces..])])
+        Ok([sum_of(&sums[..pieces]), sum_of(&sums[pieces..])])
     }
 
     fn advance(
@@ -170,7 +176,7 @@ impl<S: simd::StorageScalar> SplitSweeps<Threads<f64>, StencilMatrix> for Stenci
                 }
             });
         }
-        Ok(sum_in_lanes(&sums[..layout.pieces()]))
+        Ok(sum_of(&sums[..layout.pieces()]))
     }
 }
 

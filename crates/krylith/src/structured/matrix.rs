@@ -22,7 +22,7 @@ use crate::matrix::{Csr, Pattern, RowBits, SeenValues};
 use crate::operator::LinearOperator;
 use crate::placement::{self, Order, storage};
 use crate::simd::LANES;
-use crate::space::{Threads, dot_chunk, require_same};
+use crate::space::{Threads, require_same};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -472,15 +472,12 @@ impl LinearOperator<Threads<f64>> for StencilMatrix {
         _: &mut (),
     ) -> Result<f64, BackendError> {
         self.check(x, y)?;
-        let n = y.len();
         let y = DisjointSlice::new(y);
-        // SAFETY: the lengths were checked; a unit has one member, which says of each piece that it is written. A chunk is read by
-        // the member that has written it, or when all are done.
+        // SAFETY: the lengths were checked; a unit has one member, which says of each piece that it is written, and reads it again.
         Ok(unsafe {
             space.sum_written(
-                n,
                 |member, written| self.multiply(member.part(self.layout.units(), 1), x, &y, written),
-                |range| dot_chunk(&x[range.clone()], y.get(range)),
+                |range, sum| sum.add_products(&x[range.clone()], y.get(range)),
             )
         })
     }

@@ -5,10 +5,12 @@
 //! * `stencil`: a matrix without index arrays on the same space;
 //! * `ranks`: a matrix in two parts, each owned by a thread that shares nothing and exchanges messages, as processes would;
 //! * `whole`: what is found out about a matrix in parts, which is what one process finds out;
+//! * `cuts`: the bits of a solve in parts, which are those of one process;
 //! * `prepared`: the whole of `Solver` on those two parts, with certification, recovery and report;
 //! * `narrow`: an incomplete Cholesky factor stored in `f32` under an `f64` solver.
 
 pub(crate) mod conformance;
+mod cuts;
 mod narrow;
 mod prepared;
 mod ranks;

@@ -1,14 +1,14 @@
 //! A matrix in parts, as it will be over MPI: each part belongs to a rank that shares no memory with the others.
 //!
 //! A rank is a thread here and a message an `mpsc` channel's, but nothing else is different: the space wraps a local one and
-//! overrides the reductions (send the local sums, add all in the order of ranks, so that all have the same bits); the operator sends
+//! overrides the reductions (send the local sums, which have no order, so that all have the bits of one process); the operator sends
 //! the entries of x that the others need before it multiplies. All ranks run the same `solve`.
 
 use super::threads::{Rows, Threads};
 use super::{check, conformance, poisson, solve};
 use krylith::krylov::Finish;
-use krylith::operator::{Identity, LinearOperator, OwnRows, ResidualBounds, ResidualNorms};
-use krylith::space::{Extremes, Process, Space};
+use krylith::operator::{Identity, LinearOperator, OwnRows, ResidualNorms};
+use krylith::space::{BinnedSum, Extremes, Process, Space, require_same};
 use krylith::{BackendError, Csr};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -139,21 +139,23 @@ impl Space for Rank {
     }
 
     fn dots(&self, pairs: &[(&Part, &Part)], out: &mut [f64]) -> Result<(), BackendError> {
-        for ((x, y), out) in pairs.iter().zip(&mut *out) {
-            *out = self.local.dot(&x.own, &y.own)?;
+        for (x, y) in pairs {
+            require_same("dots", &self.layout(x), &self.layout(y))?;
         }
-        let all = self.everyones(out)?;
-        for (k, out) in out.iter_mut().enumerate() {
-            *out = all[1..].iter().fold(all[0][k], |sum, theirs| sum + theirs[k]);
-        }
+        let mut sums = vec![BinnedSum::new(); pairs.len()];
+        sums.iter_mut().zip(pairs).for_each(|(sum, (x, y))| sum.add_products(&x.own, &y.own));
+        BinnedSum::add_others(self, &mut sums)?;
+        out.iter_mut().zip(&sums).for_each(|(out, sum)| *out = sum.value());
         Ok(())
     }
 }
 
 /// The rows of one rank.
 pub struct PartMatrix {
-    /// Columns of its own first, then those received from the others, rank by rank.
+    /// Its own columns and those received from the others, in the order of the whole: so the sums of rows are those of the whole.
     rows: Csr<f64>,
+    /// Received columns before the own ones.
+    below: usize,
     /// With the columns of the whole.
     whole: Csr<f64>,
     own: Range<usize>,
@@ -193,9 +195,13 @@ impl PartMatrix {
                 true => Vec::new(),
                 false => needs(other, own).into_iter().map(|j| j - own.start).collect(),
             });
+            let below = receive.iter().filter(|&&j| j < own.start).count();
             let local = |j: usize| match own.contains(&j) {
-                true => j - own.start,
-                false => own.len() + receive.iter().position(|&r| r == j).unwrap(),
+                true => below + j - own.start,
+                false => match receive.binary_search(&j).unwrap() {
+                    place if place < below => place,
+                    place => own.len() + place,
+                },
             };
             let whole = cut_out(a, own.clone(), 0..n);
             let entries = (0..own.len()).flat_map(|i| {
@@ -204,9 +210,14 @@ impl PartMatrix {
             });
             let entries: Vec<_> = entries.map(|(i, j, v)| (i, local(j), v)).collect();
             let rows = Csr::from_entries(own.len(), own.len() + receive.len(), entries).unwrap();
-            PartMatrix { rows, send: send.collect(), whole, own: own.clone() }
+            PartMatrix { rows, below, send: send.collect(), whole, own: own.clone() }
         };
         parts.iter().map(part).collect()
+    }
+
+    /// The own rows.
+    pub fn rows(&self) -> Range<usize> {
+        self.own.clone()
     }
 
     /// The block of the own rows and columns.
@@ -218,16 +229,17 @@ impl PartMatrix {
     fn receive(&self, space: &Rank, x: &Part, wide: &mut [f64]) -> Result<(), BackendError> {
         let wanted = |send: &Vec<usize>| send.iter().map(|&j| x.own[j].to_bits()).collect();
         let received = space.exchange(self.send.iter().map(wanted).collect())?;
-        let (own, halo) = wide.split_at_mut(x.own.len());
+        let (below, rest) = wide.split_at_mut(self.below);
+        let (own, above) = rest.split_at_mut(x.own.len());
         own.copy_from_slice(&x.own);
         let received = received.into_iter().flatten().map(f64::from_bits);
-        halo.iter_mut().zip(received).for_each(|(halo, received)| *halo = received);
+        below.iter_mut().chain(above).zip(received).for_each(|(halo, received)| *halo = received);
         Ok(())
     }
 }
 
 impl LinearOperator<Rank> for PartMatrix {
-    /// The own entries of x followed by the received ones.
+    /// The own entries of x among the received ones.
     type Scratch = Vec<f64>;
 
     fn domain(&self) -> Layout {
@@ -244,10 +256,9 @@ impl LinearOperator<Rank> for PartMatrix {
 
     fn apply(&self, space: &Rank, x: &Part, y: &mut Part, wide: &mut Vec<f64>) -> Result<(), BackendError> {
         self.receive(space, x, wide)?;
-        self.rows.mul_vec(wide, &mut y.own).map_err(|e| BackendError::Failed { what: e.to_string() })
+        self.rows.apply(&space.host, wide, &mut y.own, &mut ())
     }
 
-    /// Sizes and their bounds are those of the rows of both.
     fn residual(
         &self,
         space: &Rank,
@@ -257,17 +268,7 @@ impl LinearOperator<Rank> for PartMatrix {
         wide: &mut Vec<f64>,
     ) -> Result<ResidualNorms<f64>, BackendError> {
         self.receive(space, x, wide)?;
-        let own = self.rows.residual(&space.host, (wide, &b.own), precise, &mut r.own, &mut ())?;
-        let bounds = own.certain.unwrap();
-        let all = space.everyones(&[own.norm, own.largest, bounds.rounding, bounds.row_sum])?;
-        let together = |k: usize, and: fn(f64, f64) -> f64| all.iter().map(|theirs| theirs[k]).fold(0.0, and);
-        let certain = ResidualBounds {
-            rounding: together(2, f64::hypot) * (1.0 + 4.0 * all.len() as f64 * f64::EPSILON),
-            row_sum: together(3, f64::max),
-            precise,
-        };
-        let (norm, largest) = (together(0, f64::hypot), together(1, f64::max));
-        Ok(ResidualNorms { norm, largest, certain: Some(certain) })
+        self.rows.residual_of_rows((space, &space.host), (wide, &b.own), precise, &mut r.own)
     }
 
     fn own_rows(&self) -> Option<OwnRows<'_>> {

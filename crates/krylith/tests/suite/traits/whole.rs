@@ -19,7 +19,7 @@ fn plans(solver: &Solver, a: &Csr<f64>, cuts: &[usize]) -> Vec<Result<SolvePlan,
 }
 
 /// Increasing places that cut `n` rows into `parts` parts.
-fn cuts(n: usize, parts: usize, seed: u64) -> Vec<usize> {
+pub(super) fn cuts(n: usize, parts: usize, seed: u64) -> Vec<usize> {
     let mut state = seed;
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -40,7 +40,7 @@ fn changed(name: &str, change: impl Fn(usize, usize, f64) -> Option<f64>) -> Csr
 }
 
 /// Each by what is unusual about it.
-fn systems() -> Vec<(&'static str, Csr<f64>)> {
+pub(super) fn systems() -> Vec<(&'static str, Csr<f64>)> {
     let problem = |name: &'static str| (name, changed(name, |_, _, v| Some(v)));
     let mut all: Vec<_> = [
         "poisson2d:150x60",
