@@ -1,4 +1,4 @@
-/* Sums that have the same bits in every order: those of krylith's space/binned.rs, which says what they are. Terms are replaced by q g + l g 2^-52
+/* Sums that have the same bits in every order: those of krylith's space/binned, which says what they are. Terms are replaced by q g + l g 2^-52
  * with the unit g = 2^(52 index); high is the sum of q, and low that of l.
  *
  * A sum has at most CHUNK terms of |q| <= 2^50 and |l| <= 2^51 here, so 64 bits hold both. */
@@ -95,7 +95,7 @@ APART struct bins with_term(struct bins sum, u64 bits) {
         int shift = exponent - WIDTH * sum.index;
         i64 q = rounded(a, shift), rest = shift >= 0 ? 0 : shift < -62 ? a : a - (i64)((u64)q << -shift);
         sum.high += q;
-        sum.low += rounded(rest, shift + WIDTH);
+        sum.low += shift >= 0 ? 0 : rounded(rest, shift + WIDTH);
     } else if (bits & (((u64)1 << FRACTION) - 1)) {
         sum.flags |= NOT_A_NUMBER;
     } else {

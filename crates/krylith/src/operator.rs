@@ -11,7 +11,7 @@ mod closure;
 mod erased;
 
 pub use closure::FnOperator;
-pub use erased::{AnyOperator, AnyScratch, DynPreconditioner};
+pub use erased::{AnyOperator, AnyScratch, DynOperator, DynPreconditioner};
 pub(crate) use erased::{operator_in_box, own};
 
 use crate::error::{BackendError, SetupError};

@@ -26,7 +26,7 @@ use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::{Finish, Start};
 use crate::matrix::Csr;
 use crate::observe::Observer;
-use crate::operator::{AnyOperator, LinearOperator, OwnRows};
+use crate::operator::{AnyOperator, DynOperator, LinearOperator, OwnRows};
 use crate::report::DeviceReport;
 use crate::space::{Profile, Space, Threads};
 use crate::stop::StoppingCriterion;
@@ -42,6 +42,16 @@ pub trait SolverSpace:
     /// A matrix by rows as an operator. Only a space whose vectors are in this process's memory has one; others iterate in a placement.
     fn operator_of_rows<'a>(&self, _a: &'a Csr<f64>) -> Result<&'a dyn AnyOperator<Self>, BackendError> {
         Err(BackendError::Unsupported { what: "an iteration on compressed rows in this space" })
+    }
+
+    /// These rows of a matrix as an operator, the first of them with this number: columns are those of the whole, and rows are divided among processes as
+    /// vectors are. All processes call it together. Approximate inverses of divided matrices are such operators.
+    fn operator_of_own_rows(
+        &self,
+        _rows: Csr<f64>,
+        _first: usize,
+    ) -> Result<DynOperator<Self>, BackendError> {
+        Err(BackendError::Unsupported { what: "an operator of rows that are divided in this space" })
     }
 
     /// Ends all work that is queued, so that spaces beside this one see its results: after a set-up, whose matrices and factors they share.

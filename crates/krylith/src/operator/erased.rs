@@ -68,6 +68,9 @@ pub trait AnyOperator<S: Space> {
     fn matrix(&self) -> Option<&Csr<S::Scalar>>;
 }
 
+/// An operator of any type.
+pub type DynOperator<S> = Box<dyn AnyOperator<S> + Send + Sync>;
+
 /// The scratch as the type it was made with.
 pub(crate) fn own<T: 'static>(scratch: &mut AnyScratch) -> Result<&mut T, BackendError> {
     let wrong = || BackendError::Failed { what: "the scratch belongs to another operator".into() };

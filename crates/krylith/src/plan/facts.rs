@@ -88,7 +88,9 @@ impl Facts {
     ) -> Result<(Self, Option<Extremes<f64>>), BackendError> {
         let everywhere = |holds: bool| holds_everywhere(space, holds);
         let (own, sizes) = Self::of_own(a);
+        let some_tiny = usize::from(!everywhere(own.tiny_diagonals == 0)?);
         let facts = Facts {
+            tiny_diagonals: own.tiny_diagonals.max(some_tiny),
             symmetric: everywhere(own.symmetric)?,
             nearly_symmetric: everywhere(own.nearly_symmetric)?,
             symmetric_pattern: everywhere(own.symmetric_pattern)?,

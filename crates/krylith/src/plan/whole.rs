@@ -122,16 +122,37 @@ impl<'a, S: Space> Whole<'a, S> {
         self.block == *matrix
     }
 
-    fn range(&self) -> Range<usize> {
+    /// The numbers of the own rows.
+    pub(crate) fn range(&self) -> Range<usize> {
         self.own.first..self.own.first + self.own.rows.nrows()
     }
 
-    fn rows(&self) -> usize {
+    /// All rows.
+    pub(crate) fn rows(&self) -> usize {
         self.starts[self.process.count]
     }
 
+    pub(crate) fn space(&self) -> &'a S {
+        self.space
+    }
+
+    /// The own rows, with the columns of all.
+    pub(super) fn own_rows(&self) -> &'a Csr<f64> {
+        self.own.rows
+    }
+
+    /// The same in the columns of the own rows.
+    pub(super) fn block(&self) -> &Csr<f64> {
+        &self.block
+    }
+
+    /// The rows and columns of the entries that other processes have in the columns of the own rows.
+    pub(super) fn foreign(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.foreign.iter().map(|entry| (entry.row, entry.column))
+    }
+
     /// The process that has a row.
-    fn owner(&self, row: usize) -> usize {
+    pub(super) fn owner(&self, row: usize) -> usize {
         self.starts.partition_point(|&start| start <= row) - 1
     }
 
@@ -545,6 +566,6 @@ fn pattern_of(words: &[u64], rows: usize) -> Option<Csr<f64>> {
     Csr::from_entries(rows, rows, entries).ok()
 }
 
-fn unlike(what: &str) -> BackendError {
+pub(super) fn unlike(what: &str) -> BackendError {
     BackendError::Failed { what: format!("the parts of the processes are no matrix: {what}") }
 }

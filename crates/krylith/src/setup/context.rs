@@ -5,6 +5,7 @@ use crate::choice::{Layout, Method, Precision};
 use crate::engine::SolverSpace;
 use crate::error::{SetupError, row_in_words};
 use crate::matrix::{Csr, Pattern};
+use crate::operator::OwnRows;
 use crate::precond::PrecondSpec;
 use crate::precond::registry::OwnRecipe;
 use crate::precond::threshold::Triangles;
@@ -81,6 +82,8 @@ pub struct SetupContext<'a, S: SolverSpace> {
     pub(crate) narrow: bool,
     /// The row of A at each place, where the source is permuted.
     pub(crate) rows: Option<&'a [u32]>,
+    /// The rows of A that this process has, where they are divided; the source is made of those of their columns that are its own.
+    pub(crate) own_rows: Option<OwnRows<'a>>,
     /// What is known about the source already.
     pub(crate) findings: Findings,
     /// Where the factor has its entries.
@@ -109,6 +112,7 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
             reserved: 0,
             narrow: false,
             rows: None,
+            own_rows: None,
             findings: Findings::default(),
             filled: OnceCell::new(),
         }

@@ -131,22 +131,25 @@ impl Phase {
     }
 }
 
-/// The result of all processes of a space: an error other than a bad pivot if one of them has one, else the bad pivot of the smallest
-/// row.
+/// The result of all processes of a space: an error that is not about a row if one of them has one, else the missing diagonal entry or the bad pivot of the
+/// smallest row.
 pub(crate) fn agree<S: Space<Real = f64>>(space: &S, own: Result<(), SetupError>) -> Result<(), SetupError> {
     let mine = match &own {
         Ok(()) => None,
-        Err(SetupError::BadPivot { row, value }) => Some((row + 1, *value)),
+        Err(SetupError::MissingDiagonal { row }) => Some((2 * row + 1, f64::NAN)),
+        Err(SetupError::BadPivot { row, value }) => Some((2 * row + 2, *value)),
         Err(_) => Some((0, f64::NAN)),
     };
-    match (space.first(mine)?, own) {
-        (Some((0, _)), Ok(()) | Err(SetupError::BadPivot { .. })) => {
+    let is_of_a_row =
+        matches!(own, Ok(()) | Err(SetupError::BadPivot { .. } | SetupError::MissingDiagonal { .. }));
+    match space.first(mine)? {
+        _ if !is_of_a_row => own,
+        None => own,
+        Some((0, _)) => {
             Err(BackendError::Failed { what: "another process could not set up its part".into() }.into())
         }
-        (Some((place, value)), Ok(()) | Err(SetupError::BadPivot { .. })) => {
-            Err(SetupError::BadPivot { row: place - 1, value })
-        }
-        (_, own) => own,
+        Some((place, _)) if place % 2 == 1 => Err(SetupError::MissingDiagonal { row: place / 2 }),
+        Some((place, value)) => Err(SetupError::BadPivot { row: place / 2 - 1, value }),
     }
 }
 

@@ -1,7 +1,7 @@
 //! From a plan and a matrix to an engine, and what follows a failure on the way.
 
 use super::options::Solver;
-use super::planned::Place;
+use super::planned::{Place, divided_rows};
 use super::reorder::{Permutations, refused, reordered};
 use crate::choice::{Method, Precision};
 use crate::engine::{DynEngine, SolverSpace};
@@ -155,6 +155,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> System<'_, S, A> {
         let mut setup = SetupContext::new(options, space, a.domain(), own, source, (method, scale));
         setup.own = solver.own.as_ref();
         setup.near_null = Cow::Borrowed(&solver.near_null);
+        setup.own_rows = divided_rows(space, a);
         setup.findings = findings;
         setup.reserved = (self.reserved + kept) as u64;
         agree(space, setup.require_room(kind))?;

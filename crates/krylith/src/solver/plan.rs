@@ -33,7 +33,10 @@ impl Solver {
         let complete = !is_operator
             && space.process().is_alone()
             && stores.iter().any(|store| store.has_complete_factors());
-        let available = Available { complete, store: &|outlook: &Outlook<'_>| likely_kind(stores, outlook) };
+        let triangles = stores.iter().any(|store| store.has_triangles());
+        let is_priced = stores.iter().any(|store| store.is_priced());
+        let available =
+            Available { complete, triangles, store: &|outlook: &Outlook<'_>| likely_kind(stores, outlook) };
         let of_whole = divided.as_ref().map(|divided| divided.of_a.asymmetry);
         let asymmetry = || of_whole.unwrap_or_else(|| a.unwrap_or(matrix).asymmetry());
         let plan = match (facts, divided) {
@@ -45,7 +48,7 @@ impl Solver {
                 ..self.planned(None, self.method, self.preconditioner.clone(), ReasonCode::AsAsked)
             },
             (Some(mut facts), divided) => {
-                if complete {
+                if is_priced && !is_operator && space.process().is_alone() {
                     let (mut mesh, grid) =
                         Mesh::find(matrix, facts.is_nearly_m_matrix() || facts.may_be_definite());
                     if self.machine.waits() {
@@ -65,6 +68,11 @@ impl Solver {
                 self.choose(matrix, (facts, source), &available, &mut findings)
             }
         };
+        let mut plan = plan;
+        if !triangles {
+            // The diagonal that is taken after a bad pivot is made from whole rows.
+            plan.fallbacks.retain(|fallback| !matches!(fallback.then, Remedy::Diagonal));
+        }
         let plan = match &self.planned {
             Some(given) => {
                 let reasons = vec![ReasonCode::AsPlanned.into()];
@@ -126,9 +134,15 @@ impl Solver {
         let of_factor = source.as_ref().unwrap_or(&facts);
         let (definite, cholesky) = (of_factor.may_be_definite(), of_factor.suits_cholesky());
         let open = self.preconditioner.is_auto();
-        // Without IC(0) there is ILU(0), which needs another method than conjugate gradients.
+        // Without IC(0) there is ILU(0), which needs another method than conjugate gradients, unless there are no such factors at all.
         let suits_cg = match open {
-            true => cholesky,
+            true => {
+                if available.triangles {
+                    cholesky
+                } else {
+                    definite
+                }
+            }
             false => definite || self.preconditioner.is_none(),
         };
         let method = match self.method {
@@ -140,7 +154,12 @@ impl Solver {
         let symmetric_method = matches!(method, Method::Cg | Method::Minres);
         let preconditioner = match (symmetric_method, definite, cholesky) {
             _ if !open => self.preconditioner.clone(),
-            _ if method == Method::Lsmr => PrecondSpec::column_norms(),
+            _ if method == Method::Lsmr && available.triangles => PrecondSpec::column_norms(),
+            _ if method == Method::Lsmr => PrecondSpec::none(),
+            _ if !available.triangles && of_factor.tiny_diagonals == 0 && (definite || !symmetric_method) => {
+                PrecondSpec::jacobi()
+            }
+            _ if !available.triangles => PrecondSpec::none(),
             (true, true, true) => PrecondSpec::ic(0),
             (true, true, false) => PrecondSpec::jacobi(),
             (true, false, _) => PrecondSpec::none(),
@@ -441,6 +460,8 @@ pub(super) struct Subject<'a> {
 struct Available<'a> {
     /// Complete factors are among what may be chosen.
     complete: bool,
+    /// Incomplete factors are.
+    triangles: bool,
     /// The storage of the store that is likely to take a system.
     store: &'a dyn Fn(&Outlook<'_>) -> Option<StorageKind>,
 }

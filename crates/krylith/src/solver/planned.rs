@@ -11,10 +11,10 @@ use crate::choice::Method;
 use crate::engine::SolverSpace;
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::{Csr, Stamp, exact_scale, sizes_of_matrix};
-use crate::operator::LinearOperator;
+use crate::operator::{LinearOperator, OwnRows};
 use crate::plan::{Facts, SolvePlan, Whole};
 use crate::setup::{Findings, KnownValues, SetupContext, SetupRecorder, agree};
-use crate::space::{holds_everywhere, require_same};
+use crate::space::{gather, holds_everywhere, require_same};
 use crate::sparsify::{Sparsified, Sparsify};
 use crate::store::{FindStore, look};
 use std::time::Instant;
@@ -32,6 +32,14 @@ pub(super) fn other_than<'a, S: SolverSpace, A: LinearOperator<S>>(
     Ok(Some(other))
 }
 
+/// The rows of A that this process has, where it is not one matrix of one process.
+pub(super) fn divided_rows<'a, S: SolverSpace, A: LinearOperator<S>>(
+    space: &S,
+    a: &'a A,
+) -> Option<OwnRows<'a>> {
+    a.own_rows().filter(|_| a.matrix().is_none() || !space.process().is_alone())
+}
+
 /// The facts of A, where its rows are divided among processes.
 pub(super) struct DividedFacts {
     pub(super) of_a: Facts,
@@ -47,14 +55,31 @@ impl DividedFacts {
         matrix: &Csr<f64>,
         has_mesh: bool,
     ) -> Result<Option<Self>, BackendError> {
-        let Some(own) = a.own_rows().filter(|_| a.matrix().is_none() || !space.process().is_alone()) else {
-            return Ok(None);
-        };
+        let Some(own) = divided_rows(space, a) else { return Ok(None) };
         let whole = Whole::new(space, own)?;
         let has_block = holds_everywhere(space, whole.has_block(matrix))?;
         let of_a = if has_mesh { Facts::of_whole(&whole)? } else { Facts::without_mesh(&whole)? };
         Ok(Some(DividedFacts { of_a, has_block }))
     }
+}
+
+/// Nothing of a plan depends on what one process has alone, so that all go on alike; where it does, nobody goes on.
+fn agree_on<S: SolverSpace>(space: &S, plan: &SolvePlan) -> Result<(), BackendError> {
+    let SolvePlan { method, preconditioner, precision, layout, ordering, matching, fallbacks, .. } = plan;
+    let text = format!(
+        "{method:?} {preconditioner} {precision:?} {layout:?} {ordering:?} {matching:?} {fallbacks:?}"
+    );
+    let all = gather(space, vec![hash_of(text.as_bytes())])?;
+    match all.iter().all(|theirs| *theirs == all[0]) {
+        true => Ok(()),
+        false => Err(BackendError::Failed { what: "processes have made different plans".into() }),
+    }
+}
+
+/// FNV-1a: the same in every process.
+fn hash_of(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// A plan, and all that was found out while it was made.
@@ -121,6 +146,7 @@ impl Solver {
         let other = other_than(space, a, matrix)?;
         let subject = Subject { matrix, other, is_operator: a.matrix().is_none(), divided, facts };
         let (mut plan, findings) = self.plan_for(place, subject, findings)?;
+        agree_on(space, &plan)?;
         let sparsified = self.sparsified(place, &mut plan, (a, matrix), &findings);
         let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
         let mut recorder = SetupRecorder::default();
@@ -197,6 +223,7 @@ impl Solver {
         let method = plan.method.limited(space.total(&layout), self.max_iterations);
         let options = self.setup_options(plan, plan.precision);
         let mut setup = SetupContext::new(options, space, layout, a.matrix(), source, (method, scale));
+        setup.own_rows = divided_rows(space, a);
         setup.findings = findings.clone();
         setup.reserved = reserved as u64;
         let mut recorder = SetupRecorder::default();

@@ -8,7 +8,7 @@ use crate::engine::SolverSpace;
 use crate::error::{BackendError, SolveError};
 use crate::matrix::Csr;
 use crate::observe::Observer;
-use crate::operator::{AnyOperator, LinearOperator};
+use crate::operator::{AnyOperator, DynOperator, LinearOperator};
 use crate::plan::SolvePlan;
 use crate::precond::{ByRows, InSingle};
 use crate::report::Report;
@@ -29,6 +29,10 @@ impl SolverSpace for Threads<f64> {
 
     fn operator_of_rows<'a>(&self, a: &'a Csr<f64>) -> Result<&'a dyn AnyOperator<Self>, BackendError> {
         Ok(a)
+    }
+
+    fn operator_of_own_rows(&self, rows: Csr<f64>, _: usize) -> Result<DynOperator<Self>, BackendError> {
+        Ok(Box::new(rows))
     }
 
     fn begin_report(&self, profile: bool) {

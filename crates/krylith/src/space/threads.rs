@@ -12,6 +12,9 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Sums of a member for which there is room from the beginning.
+const SUMS: usize = 64;
+
 /// The space of vectors on threads of this process.
 ///
 /// The threads belong to this space alone: they are hot while operations follow each other and asleep otherwise. Two solves at
@@ -64,7 +67,7 @@ impl<T: Scalar> Threads<T> {
     fn with_limit(requested: usize, (size, limit): (usize, Option<ThreadLimit>)) -> Self {
         let team = Lease::new(size);
         let limit = if team.size() < size { Some(ThreadLimit::System) } else { limit };
-        let sums = Mutex::new(Vec::new());
+        let sums = Mutex::new(Vec::with_capacity(SUMS * team.size()));
         Threads { team, requested, limit, sums, clock: Arc::default(), numbers: PhantomData }
     }
 
@@ -164,7 +167,7 @@ impl<T: Scalar> Threads<T> {
         self.sum_chunks(n, |range, sum| sum.add_terms(&[chunk(range)]))
     }
 
-    /// Σ conj(xₖ) yₖ of what the members write, summed while it is in cache: `write` says of each piece, in ascending order without gaps, that it is
+    /// Σ conj(xₖ) yₖ of what the members write, summed while it is in cache: `write` says of each piece that it is
     /// there, and `products` adds those of a range.
     ///
     /// # Safety

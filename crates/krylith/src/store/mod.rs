@@ -6,10 +6,12 @@
 //! A preconditioner is a recipe over any store (`set_up`): one more store is one type with one line in a list of [`FindStore`], one more
 //! preconditioner one arm of a match, and neither knows of the other.
 
+mod of_the_whole;
 mod over;
 mod set_up;
 mod unplaced;
 
+pub use of_the_whole::OfTheWhole;
 pub use set_up::{Level, level};
 pub(crate) use set_up::{in_stores, kind_of_store, look, no_preconditioner};
 
@@ -105,6 +107,16 @@ pub trait FindStore<S: SolverSpace>: Sync {
     /// Whether it is likely to take a system, as far as facts about its mesh tell: for prices, before anything is looked at.
     fn is_likely(&self, _: &Outlook<'_>) -> bool {
         false
+    }
+
+    /// Whether it has the triangular factors that are chosen where nothing is predicted.
+    fn has_triangles(&self) -> bool {
+        true
+    }
+
+    /// Whether what it takes is chosen by predicted cost, for which facts about meshes are looked for.
+    fn is_priced(&self) -> bool {
+        self.has_complete_factors()
     }
 
     /// Whether it applies complete factors, which [`Method::Auto`](crate::Method::Auto) may then choose.

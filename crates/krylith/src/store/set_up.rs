@@ -4,13 +4,14 @@ use super::{FindStore, Found, Kept, Made, Needs, OverStore, Request, Role, Store
 use crate::choice::Method;
 use crate::engine::{DynEngine, InOrder, Matrices, PlacedEngine, SolverSpace};
 use crate::error::{BackendError, SetupError, SolveError};
-use crate::operator::DynPreconditioner;
+use crate::operator::{DynPreconditioner, OwnRows, Preconditioner};
 use crate::placement::{AsGiven, KeptMatrix, SharedPlacement, Storage};
-use crate::plan::{Considered, SolvePlan, StorageKind};
-use crate::precond::fsai::{Fsai, Inverse};
+use crate::plan::{Considered, Facts, SolvePlan, StorageKind, Whole};
+use crate::precond::fsai::{Fsai, InParts, Inverse, InverseRows, limited_for};
 use crate::precond::registry::Construction;
 use crate::precond::{PrecondSpec, make_by_rows};
 use crate::setup::{OneFactor, SetupContext, SetupRecorder, SetupSummary, Storing, vector_bytes};
+use crate::space::holds_everywhere;
 use std::sync::Arc;
 
 /// What a preconditioner is made of, but for an approximate inverse, whose matrices come first.
@@ -294,6 +295,11 @@ fn by_products<S: SolverSpace>(
     (kind, recipe): (&PrecondSpec, Fsai),
     recorder: &mut SetupRecorder,
 ) -> Result<Parts<S>, SolveError> {
+    if let Some(own) = setup.own_rows.filter(|_| !setup.space.process().is_alone())
+        && let Some(parts) = inverse_in_parts(setup, stores, own, (kind, recipe), recorder)?
+    {
+        return Ok(parts);
+    }
     let inverse = Inverse::new(setup, recipe, recorder)?;
     let considered = products(inverse.expected(setup).0);
     let is_of_a = setup.a.is_some() && setup.other_matrix().is_none();
@@ -351,6 +357,41 @@ fn by_products<S: SolverSpace>(
     Ok(Parts { store, matrices, made, described, is_unforeseen: false })
 }
 
+/// An approximate inverse of all rows of a matrix that is divided among processes, applied to the caller's vectors; `None` if the preconditioner is to be made
+/// from another matrix, or in another order.
+fn inverse_in_parts<S: SolverSpace>(
+    setup: &SetupContext<'_, S>,
+    stores: &[&dyn FindStore<S>],
+    own: OwnRows<'_>,
+    (kind, recipe): (&PrecondSpec, Fsai),
+    recorder: &mut SetupRecorder,
+) -> Result<Option<Parts<S>>, SolveError> {
+    let space = setup.space;
+    let whole = Whole::new(space, own)?;
+    let is_of_a = setup.rows.is_none() && whole.has_block(setup.source);
+    let request = Request { kind, needs: Needs::OrderOfA };
+    let taken = first(setup, stores, &request, recorder)?;
+    // Otherwise it is the inverse of what each process has.
+    let Some(taken) = taken.filter(|taken| taken.store.placement().is_none() && is_of_a) else {
+        holds_everywhere(space, false)?;
+        return Ok(None);
+    };
+    if !holds_everywhere(space, true)? {
+        return Ok(None);
+    }
+    let recipe = limited_for(setup, recipe, || Facts::without_mesh(&whole).map(|facts| facts.symmetric))?;
+    let InverseRows { matrices, words } = recorder.factoring(|| InverseRows::new(&whole, recipe))?;
+    let nnz = matrices[0].nnz();
+    let m = InParts::new(space, matrices, own.first)?;
+    let m = DynPreconditioner::new(m);
+    let bytes = m.bytes();
+    let made = Made { words: format!("; {words}"), ..Made::new(OverStore::InOrder(m), nnz, bytes) };
+    recorder.considered = vec![products("products with the own rows of G and its transpose".into())];
+    let kept = Kept { matrices: None, products: &[], shares_off_diagonals: false };
+    let described = taken.store.describe(&kept, true);
+    Ok(Some(Parts { store: taken.store, matrices: None, made, described, is_unforeseen: true }))
+}
+
 /// An approximate inverse is not offered to one store after the other.
 fn products(reason: String) -> Considered {
     Considered { layout: "products".into(), taken: true, reason }
@@ -381,6 +422,13 @@ pub(crate) fn look<S: SolverSpace>(
     let kind = &plan.preconditioner.clone();
     if !kind.is_none() {
         setup.choose_precision(kind, recorder);
+    }
+    if matches!(kind.construct(), Construction::Inverse(_))
+        && setup.own_rows.is_some()
+        && !setup.space.process().is_alone()
+    {
+        plan.considered = vec![products("products with the own rows of G and its transpose".into())];
+        return Ok(());
     }
     if let Construction::Inverse(recipe) = kind.construct() {
         let (reason, bytes) = Inverse::analyze(&setup, recipe, recorder)?;

@@ -18,7 +18,7 @@ use std::collections::HashSet;
 const ENTRIES: f64 = 16.0;
 
 /// Powers at most.
-const MOST_POWER: usize = 8;
+pub(super) const MOST_POWER: usize = 8;
 
 /// Values of τ that are tried, falling.
 const TAUS: [f64; 4] = [0.1, 0.05, 0.02, 0.01];
@@ -60,66 +60,90 @@ impl Fsai {
 
 /// τ and k for a matrix, where they are not `given`.
 pub(super) fn tau_and_power(a: &Csr<f64>, given: (Option<f64>, Option<usize>)) -> (f64, usize) {
+    let roots = std::cell::OnceCell::new();
+    let count = |tau| Ok(Counts::of(a, roots.get_or_init(|| roots_of_diagonal(a)), tau));
+    tau_and_power_by(given, count).unwrap_or_else(|never: std::convert::Infallible| match never {})
+}
+
+/// The same for a matrix whose rows are counted by `count`.
+pub(super) fn tau_and_power_by<E>(
+    given: (Option<f64>, Option<usize>),
+    mut count: impl FnMut(f64) -> Result<Counts, E>,
+) -> Result<(f64, usize), E> {
     if let (Some(tau), Some(power)) = given {
-        return (tau, power.max(1));
+        return Ok((tau, power.max(1)));
     }
-    let roots = roots_of_diagonal(a);
-    let count = |tau| (tau, Counts::of(a, &roots, tau));
     let has_few = |counts: &Counts| counts.0[0] < FEW;
     let fits = |(_, counts): &(f64, Counts)| !has_few(counts) && counts.0[0] <= ENTRIES;
-    let first = count(given.0.unwrap_or(TAUS[0]));
-    // Where no other fits, the matrix is dominated by its diagonal, or has many couplings that are all weak.
-    let (tau, counts) = match given.0.is_none() && has_few(&first.1) {
-        true => TAUS[1..].iter().map(|&tau| count(tau)).find(fits).unwrap_or(first),
-        false => first,
-    };
+    let tau = given.0.unwrap_or(TAUS[0]);
+    let first = (tau, count(tau)?);
+    let mut chosen = first;
+    if given.0.is_none() && has_few(&first.1) {
+        // Where no other fits, the matrix is dominated by its diagonal, or has many couplings that are all weak.
+        for &tau in &TAUS[1..] {
+            let other = (tau, count(tau)?);
+            if fits(&other) {
+                chosen = other;
+                break;
+            }
+        }
+    }
+    let (tau, counts) = chosen;
     let largest = counts.0.iter().take_while(|&&of_a_row| of_a_row <= ENTRIES).count().max(1);
-    (tau, given.1.map_or(largest, |power| power.max(1)))
+    Ok((tau, given.1.map_or(largest, |power| power.max(1))))
 }
 
 /// Entries per row of the first powers: the root mean square over a sample.
 #[derive(Debug, Clone, Copy)]
-struct Counts([f64; MOST_POWER]);
+pub(super) struct Counts([f64; MOST_POWER]);
 
 impl Counts {
     fn of(a: &Csr<f64>, roots: &[f64], tau: f64) -> Self {
-        let (n, mut counts) = (a.nrows(), [0.0; MOST_POWER]);
+        Self::of_sample(a.nrows(), Self::sample(a.nrows()).map(|row| Self::reached(a, roots, tau, row)))
+    }
+
+    /// The rows that are looked at of so many, in order: one of each of so many parts, not always the first, since meshes are periodic.
+    pub(super) fn sample(n: usize) -> impl Iterator<Item = usize> {
         let sampled = n.min(SAMPLE);
-        // One row of each of so many parts, not always the first: meshes are periodic.
-        let row = |k: usize| (k * n + (k * 7919) % n) / sampled.max(1);
-        for k in 0..sampled {
-            for (sum, found) in counts.iter_mut().zip(reached(a, roots, tau, row(k))) {
+        (0..sampled).map(move |k| (k * n + (k * 7919) % n) / sampled)
+    }
+
+    /// Of what the rows of a sample reach.
+    pub(super) fn of_sample(n: usize, rows: impl Iterator<Item = [usize; MOST_POWER]>) -> Self {
+        let (sampled, mut counts) = (n.min(SAMPLE), [0.0; MOST_POWER]);
+        for row in rows {
+            for (sum, found) in counts.iter_mut().zip(row) {
                 *sum += (found as f64).powi(2) / sampled as f64;
             }
         }
         Counts(counts.map(f64::sqrt))
     }
-}
 
-/// Entries of row i after each step.
-fn reached(a: &Csr<f64>, roots: &[f64], tau: f64, i: usize) -> [usize; MOST_POWER] {
-    let (mut found, mut seen) = (vec![i as u32], HashSet::from([i as u32]));
-    let (mut last, mut looked_at) = (0, 0);
-    let mut counts = [0; MOST_POWER];
-    for count in &mut counts {
-        let end = found.len();
-        for at in last..end {
-            let row = found[at] as usize;
-            let (columns, values) = a.row(row);
-            for (&j, v) in columns.iter().zip(values).take_while(|&(&j, _)| j as usize <= i) {
-                looked_at += 1;
-                if looked_at > MOST_LOOKED_AT || found.len() >= MOST_INDICES {
-                    break;
-                }
-                if v.abs() > tau * roots[row] * roots[j as usize] && seen.insert(j) {
-                    found.push(j);
+    /// Entries of row i after each step.
+    pub(super) fn reached(a: &Csr<f64>, roots: &[f64], tau: f64, i: usize) -> [usize; MOST_POWER] {
+        let (mut found, mut seen) = (vec![i as u32], HashSet::from([i as u32]));
+        let (mut last, mut looked_at) = (0, 0);
+        let mut counts = [0; MOST_POWER];
+        for count in &mut counts {
+            let end = found.len();
+            for at in last..end {
+                let row = found[at] as usize;
+                let (columns, values) = a.row(row);
+                for (&j, v) in columns.iter().zip(values).take_while(|&(&j, _)| j as usize <= i) {
+                    looked_at += 1;
+                    if looked_at > MOST_LOOKED_AT || found.len() >= MOST_INDICES {
+                        break;
+                    }
+                    if v.abs() > tau * roots[row] * roots[j as usize] && seen.insert(j) {
+                        found.push(j);
+                    }
                 }
             }
+            last = end;
+            *count = found.len();
         }
-        last = end;
-        *count = found.len();
+        counts
     }
-    counts
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::placement::KeptMatrix;
 use crate::setup::{SetupContext, SetupRecorder};
 use crate::space::Threads;
 use crate::store::{Made, OverStore, Products};
+use std::convert::Infallible;
 
 /// G and Gᵀ by rows, or G_L and G_U.
 pub(crate) struct Inverse {
@@ -93,9 +94,19 @@ fn expected<S: SolverSpace>(setup: &SetupContext<'_, S>, symbolic: &FsaiSymbolic
 
 /// A recipe with the limit of memory of this set-up, for a pair where the method does not need one factor and the matrix is not symmetric.
 fn limited<S: SolverSpace>(setup: &SetupContext<'_, S>, recipe: Fsai) -> Fsai {
+    limited_for(setup, recipe, || Ok::<_, Infallible>(setup.source.symmetry().symmetric))
+        .unwrap_or_else(|never| match never {})
+}
+
+/// The same where it takes more to find out whether the matrix is symmetric.
+pub(crate) fn limited_for<S: SolverSpace, E>(
+    setup: &SetupContext<'_, S>,
+    recipe: Fsai,
+    is_symmetric: impl FnOnce() -> Result<bool, E>,
+) -> Result<Fsai, E> {
     let needs_one = matches!(setup.method, Method::Cg | Method::Minres | Method::Lsmr);
-    let pair = !needs_one && !setup.source.symmetry().symmetric;
-    Fsai { max_bytes: Some(setup.limit()), pair, ..recipe }
+    let pair = !needs_one && !is_symmetric()?;
+    Ok(Fsai { max_bytes: Some(setup.limit()), pair, ..recipe })
 }
 
 /// Whether rows of G keep their relative accuracy in `f32`: their scales are those of 1 / √aᵢᵢ.

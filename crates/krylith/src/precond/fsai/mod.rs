@@ -22,6 +22,7 @@ mod batch;
 mod choose;
 mod filter;
 mod inverse;
+mod of_parts;
 mod pair;
 mod pattern;
 mod repeats;
@@ -29,7 +30,8 @@ mod rows;
 
 pub use adaptive::Growth;
 pub(crate) use choose::LikelySize;
-pub(crate) use inverse::Inverse;
+pub(crate) use inverse::{Inverse, limited_for};
+pub(crate) use of_parts::{InParts, InverseRows};
 
 use super::require_pattern;
 use crate::engine::SolverSpace;

@@ -134,7 +134,7 @@ impl BinnedSum {
         self.seen.nan |= other.seen.nan;
     }
 
-    /// The sum, rounded to the nearest number. Exact for up to 2^64 terms.
+    /// The sum, rounded to the nearest `f64` and then to the type. For up to 2^64 terms.
     pub fn value<T: Scalar>(&self) -> T {
         let Seen { infinite, minus_infinite, nan } = self.seen;
         if nan || (infinite && minus_infinite) {
@@ -145,7 +145,7 @@ impl BinnedSum {
         }
         let high = self.high + (self.low >> WIDTH);
         let low = self.low & ((1 << WIDTH) - 1);
-        // As many bits of the lower part as there is room for: 2^74 terms of the first unit, and one bit for all that is left.
+        // As many bits of the lower part as there is room for, and one bit for all that is left: a result has 53.
         let room = (high.unsigned_abs().leading_zeros() as i32 - 2).clamp(0, WIDTH);
         let left = WIDTH - room;
         let rest = i128::from(low & ((1 << left) - 1) != 0);

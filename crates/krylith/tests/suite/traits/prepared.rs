@@ -6,7 +6,7 @@ use super::ranks::{Layout, Part, PartMatrix, Rank, on_both};
 use crate::hierarchy::ByPairs;
 use krylith::engine::SolverSpace;
 use krylith::gallery::Problem;
-use krylith::operator::{DynPreconditioner, LinearOperator, Preconditioner, Recipe};
+use krylith::operator::{DynOperator, DynPreconditioner, LinearOperator, Preconditioner, Recipe};
 use krylith::placement::{KeptMatrix, SharedPlacement, Storage};
 use krylith::plan::{MANY_CORE, StorageKind};
 use krylith::precond::{Incomplete, IncompleteFactor, IncompleteSymbolic};
@@ -25,6 +25,12 @@ const UNEVEN: usize = 7;
 impl SolverSpace for Rank {
     fn host(&self) -> &Threads<f64> {
         &self.host
+    }
+
+    fn operator_of_own_rows(&self, rows: Csr<f64>, first: usize) -> Result<DynOperator<Self>, BackendError> {
+        let part = PartMatrix::of_own_rows(self, rows)?;
+        assert_eq!(part.rows().start, first);
+        Ok(Box::new(part))
     }
 }
 

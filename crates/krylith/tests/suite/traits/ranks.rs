@@ -177,42 +177,71 @@ fn cut_out(a: &Csr<f64>, rows: Range<usize>, columns: Range<usize>) -> Csr<f64> 
     Csr::from_triplets(rows.len(), columns.len(), &r, &c, &v).unwrap()
 }
 
+/// The columns of these rows that are rows of each part, in order.
+fn columns_by_part(rows: &Csr<f64>, starts: &[usize]) -> Vec<Vec<usize>> {
+    let all: std::collections::BTreeSet<usize> =
+        rows.pattern().col_idx().iter().map(|&j| j as usize).collect();
+    starts.windows(2).map(|part| all.range(part[0]..part[1]).copied().collect()).collect()
+}
+
 impl PartMatrix {
     /// The parts of a matrix, cut before these rows.
     pub fn split(a: &Csr<f64>, cuts: &[usize]) -> Vec<PartMatrix> {
         let n = a.nrows();
         let starts: Vec<usize> = [0].into_iter().chain(cuts.iter().copied()).chain([n]).collect();
-        let parts: Vec<Range<usize>> = starts.windows(2).map(|w| w[0]..w[1]).collect();
-        // The columns of some rows that are those of others, in order.
-        let needs = |rows: &Range<usize>, of: &Range<usize>| -> Vec<usize> {
-            let columns = rows.clone().flat_map(|i| a.row(i).0.iter().map(|&j| j as usize));
-            std::collections::BTreeSet::from_iter(columns.filter(|j| of.contains(j))).into_iter().collect()
+        let wholes: Vec<Csr<f64>> = starts.windows(2).map(|w| cut_out(a, w[0]..w[1], 0..n)).collect();
+        // Of each part the columns in each other part.
+        let wanted: Vec<Vec<Vec<usize>>> = wholes.iter().map(|own| columns_by_part(own, &starts)).collect();
+        let part = |(k, whole): (usize, Csr<f64>)| {
+            let asked = wanted.iter().map(|theirs| theirs[k].clone()).collect();
+            PartMatrix::new(whole, (&starts, k), &wanted[k], asked)
         };
-        let part = |own: &Range<usize>| {
-            let others = || parts.iter().filter(|other| *other != own);
-            let receive: Vec<usize> = others().flat_map(|other| needs(own, other)).collect();
-            let send = parts.iter().map(|other| match other == own {
-                true => Vec::new(),
-                false => needs(other, own).into_iter().map(|j| j - own.start).collect(),
-            });
-            let below = receive.iter().filter(|&&j| j < own.start).count();
-            let local = |j: usize| match own.contains(&j) {
-                true => below + j - own.start,
-                false => match receive.binary_search(&j).unwrap() {
-                    place if place < below => place,
-                    place => own.len() + place,
-                },
-            };
-            let whole = cut_out(a, own.clone(), 0..n);
-            let entries = (0..own.len()).flat_map(|i| {
-                let (columns, values) = whole.row(i);
-                columns.iter().zip(values).map(move |(&j, &v)| (i, j as usize, v)).collect::<Vec<_>>()
-            });
-            let entries: Vec<_> = entries.map(|(i, j, v)| (i, local(j), v)).collect();
-            let rows = Csr::from_entries(own.len(), own.len() + receive.len(), entries).unwrap();
-            PartMatrix { rows, below, send: send.collect(), whole, own: own.clone() }
+        wholes.into_iter().enumerate().map(part).collect()
+    }
+
+    /// The part of one rank, which asks the others for what it needs.
+    pub fn of_own_rows(space: &Rank, whole: Csr<f64>) -> Result<PartMatrix, BackendError> {
+        let lengths = space.exchange(vec![vec![whole.nrows() as u64]; space.to.len()])?;
+        let mut starts = vec![0];
+        lengths.iter().for_each(|length| starts.push(starts[starts.len() - 1] + length[0] as usize));
+        let wanted = columns_by_part(&whole, &starts);
+        let questions = wanted.iter().map(|columns| columns.iter().map(|&j| j as u64).collect()).collect();
+        let asked = space.exchange(questions)?;
+        let asked =
+            asked.into_iter().map(|columns| columns.into_iter().map(|j| j as usize).collect()).collect();
+        Ok(PartMatrix::new(whole, (&starts, space.rank), &wanted, asked))
+    }
+
+    /// Part `k`, with the columns that it wants from each part and that each wants of it.
+    fn new(
+        whole: Csr<f64>,
+        (starts, k): (&[usize], usize),
+        wanted: &[Vec<usize>],
+        asked: Vec<Vec<usize>>,
+    ) -> PartMatrix {
+        let own = starts[k]..starts[k + 1];
+        let others = |k: &usize| wanted[*k].iter().copied();
+        let receive: Vec<usize> =
+            (0..wanted.len()).filter(|other| *other != k).flat_map(|k| others(&k)).collect();
+        let below = receive.iter().filter(|&&j| j < own.start).count();
+        let local = |j: usize| match own.contains(&j) {
+            true => below + j - own.start,
+            false => match receive.binary_search(&j).unwrap() {
+                place if place < below => place,
+                place => own.len() + place,
+            },
         };
-        parts.iter().map(part).collect()
+        let entries = (0..own.len()).flat_map(|i| {
+            let (columns, values) = whole.row(i);
+            columns.iter().zip(values).map(move |(&j, &v)| (i, j as usize, v)).collect::<Vec<_>>()
+        });
+        let entries: Vec<_> = entries.map(|(i, j, v)| (i, local(j), v)).collect();
+        let rows = Csr::from_entries(own.len(), own.len() + receive.len(), entries).unwrap();
+        let send = asked.into_iter().enumerate().map(|(other, columns)| match other == k {
+            true => Vec::new(),
+            false => columns.into_iter().map(|j| j - own.start).collect(),
+        });
+        PartMatrix { rows, below, send: send.collect(), whole, own: own.clone() }
     }
 
     /// The own rows.

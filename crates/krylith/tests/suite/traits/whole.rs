@@ -49,7 +49,7 @@ pub(super) fn systems() -> Vec<(&'static str, Csr<f64>)> {
         "convection3d:18",
         "circuit:70",
         "elasticity3d-free:7",
-        "graph-laplacian:2000",
+        "graph-laplacian:90",
         "fem2d:70",
         "navierstokes3d:6",
     ]
