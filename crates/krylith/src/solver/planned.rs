@@ -10,7 +10,7 @@ use super::reorder::Permutations;
 use crate::choice::Method;
 use crate::engine::SolverSpace;
 use crate::error::{BackendError, SetupError, SolveError};
-use crate::matrix::{Csr, Stamp, exact_scale, sizes_of_matrix};
+use crate::matrix::{Csr, Stamp, exact_scale, mix, sizes_of_matrix};
 use crate::operator::{LinearOperator, OwnRows};
 use crate::plan::{Facts, SolvePlan, Whole};
 use crate::setup::{Findings, KnownValues, SetupContext, SetupRecorder, agree};
@@ -69,17 +69,13 @@ fn agree_on<S: SolverSpace>(space: &S, plan: &SolvePlan) -> Result<(), BackendEr
     let text = format!(
         "{method:?} {preconditioner} {precision:?} {layout:?} {ordering:?} {matching:?} {fallbacks:?}"
     );
-    let all = gather(space, vec![hash_of(text.as_bytes())])?;
+    // The same in every process.
+    let hash = text.bytes().fold(u128::MAX, |hash, byte| mix(hash, byte.into()));
+    let all = gather(space, vec![hash as u64, (hash >> 64) as u64])?;
     match all.iter().all(|theirs| *theirs == all[0]) {
         true => Ok(()),
         false => Err(BackendError::Failed { what: "processes have made different plans".into() }),
     }
-}
-
-/// FNV-1a: the same in every process.
-fn hash_of(bytes: &[u8]) -> u64 {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// A plan, and all that was found out while it was made.

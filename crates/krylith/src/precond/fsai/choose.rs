@@ -102,7 +102,7 @@ impl Counts {
         Self::of_sample(a.nrows(), Self::sample(a.nrows()).map(|row| Self::reached(a, roots, tau, row)))
     }
 
-    /// The rows that are looked at of so many, in order: one of each of so many parts, not always the first, since meshes are periodic.
+    /// The sampled rows of a matrix of `n` rows, in order: one from each of equal parts, not always the first, since meshes are periodic.
     pub(super) fn sample(n: usize) -> impl Iterator<Item = usize> {
         let sampled = n.min(SAMPLE);
         (0..sampled).map(move |k| (k * n + (k * 7919) % n) / sampled)
