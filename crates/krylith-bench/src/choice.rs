@@ -8,12 +8,14 @@ use crate::run::table::table;
 use clap::Args;
 use krylith::gallery::{Problem, random_vector};
 use krylith::observe::Iteration;
-use krylith::plan::REFERENCE;
+use krylith::plan::{Machines, REFERENCE};
 use krylith::precond::direct::Direct;
 use krylith::precond::registry::Construction;
-use krylith::solver::Precision;
+use krylith::solver::{Precision, Watch};
 use krylith::{Csr, Method, Outcome, PrecondSpec, Solver};
+use krylith_gpu::{Device, DeviceOptions, OnDevice, Selector};
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::time::Instant;
 
 #[derive(Args)]
@@ -26,6 +28,12 @@ pub struct Options {
     /// Rounds; the least seconds count
     #[arg(long, default_value_t = 2)]
     rounds: usize,
+    /// On this device, such as opencl:0, in `f64`
+    #[arg(long)]
+    device: Option<Selector>,
+    /// The machine that costs are predicted for: a file that `calibrate` writes
+    #[arg(long)]
+    machine: Option<PathBuf>,
 }
 
 const PROBLEMS: [&str; 20] = [
@@ -59,6 +67,8 @@ const SYMMETRIC: &[&str] = &[
     "jacobi",
     "ssor",
     "dic",
+    "fsai",
+    "afsai",
     "ic0",
     "mic(0,0.95)",
     "mic(0,0.99)",
@@ -71,7 +81,8 @@ const SYMMETRIC: &[&str] = &[
 ];
 
 /// With BiCGStab.
-const OTHERS: &[&str] = &["jacobi", "dilu", "ilu0", "ilu(1)", "ilu(2)", "milu0", "bilu0", "lu"];
+const OTHERS: &[&str] =
+    &["jacobi", "fsai", "afsai", "dilu", "ilu0", "ilu(1)", "ilu(2)", "milu0", "bilu0", "lu"];
 
 /// A way to solve, and its least seconds.
 struct Contestant {
@@ -90,14 +101,16 @@ pub fn run(options: &Options) -> Result<(), Failure> {
     };
     print!("{}", table(&["problem", "auto", "s", "best member", "s", "ratio"], []));
     let mut ratios = Vec::new();
+    let device = options.device.as_ref();
+    let device = device.map(|selector| Device::open(selector, DeviceOptions::default())).transpose()?;
     for problem in &problems {
         let a = problem.parse::<Problem>()?.generate()?;
         let b: Vec<f64> = random_vector(a.nrows());
-        let mut all = contestants(options, &a)?;
+        let mut all = contestants(options, device.as_ref(), &a)?;
         for _ in 0..options.rounds {
             let mut limit = f64::INFINITY;
             for contestant in all.iter_mut().filter(|contestant| !contestant.is_out) {
-                match seconds_of(&contestant.solver, &a, &b, limit)? {
+                match seconds_of((device.as_ref(), &contestant.solver), &a, &b, limit)? {
                     Some(seconds) => contestant.seconds = contestant.seconds.min(seconds),
                     None => contestant.is_out = true,
                 }
@@ -124,9 +137,17 @@ pub fn run(options: &Options) -> Result<(), Failure> {
 }
 
 /// `auto` first, then members by name and those that its plan has weighed.
-fn contestants(options: &Options, a: &Csr<f64>) -> Result<Vec<Contestant>, Failure> {
-    let auto = Solver::new().threads(options.threads);
-    let plan = auto.plan(a)?;
+fn contestants(options: &Options, device: Option<&Device>, a: &Csr<f64>) -> Result<Vec<Contestant>, Failure> {
+    let mut auto = Solver::new().threads(options.threads);
+    if let Some(path) = &options.machine {
+        let profile: Machines = serde_json::from_str(&std::fs::read_to_string(path)?)?;
+        let place = device.map(|device| device.info().name.as_str());
+        auto = auto.machine(profile.machine_for(place).ok_or("the file has no figures of this place")?);
+    }
+    let plan = match device {
+        None => auto.plan(a)?,
+        Some(device) => auto.clone().on(device).plan(a)?,
+    };
     let symmetric = a.symmetry().symmetric;
     let (method, names) = if symmetric { (Method::Cg, SYMMETRIC) } else { (Method::BiCgStab, OTHERS) };
     let mut ways: Vec<(PrecondSpec, Precision)> = Vec::new();
@@ -139,7 +160,7 @@ fn contestants(options: &Options, a: &Csr<f64>) -> Result<Vec<Contestant>, Failu
             }
         }
         ways.push((kind.clone(), Precision::F64));
-        if !kind.is_complete() && !name.starts_with('b') {
+        if device.is_none() && !kind.is_complete() && !name.starts_with('b') {
             ways.push((kind, Precision::Mixed));
         }
     }
@@ -162,14 +183,28 @@ fn in_f32(precision: Precision) -> &'static str {
 }
 
 /// Seconds of set-up and solve; nothing if it does not converge within the limit.
-fn seconds_of(solver: &Solver, a: &Csr<f64>, b: &[f64], limit: f64) -> Result<Option<f64>, Failure> {
+fn seconds_of(
+    (device, solver): (Option<&Device>, &Solver),
+    a: &Csr<f64>,
+    b: &[f64],
+    limit: f64,
+) -> Result<Option<f64>, Failure> {
     let started = Instant::now();
     let mut x = vec![0.0; b.len()];
-    let Ok(prepared) = solver.prepare(a) else { return Ok(None) };
     let mut watch = |_: &Iteration<f64>| match started.elapsed().as_secs_f64() > limit {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     };
-    let report = prepared.solve_observed(a, b, &mut x, &mut watch)?;
+    let watch = Watch { observer: Some(&mut watch), stop: None };
+    let report = match device {
+        None => {
+            let Ok(prepared) = solver.prepare(a) else { return Ok(None) };
+            prepared.solve_watched(a, b, &mut x, watch)?
+        }
+        Some(device) => {
+            let Ok(prepared) = solver.clone().on(device).prepare(a) else { return Ok(None) };
+            prepared.solve_watched(a, b, &mut x, watch)?
+        }
+    };
     Ok((report.outcome == Outcome::Converged).then(|| started.elapsed().as_secs_f64()))
 }

@@ -9,7 +9,6 @@ mod choice;
 mod compare;
 mod device;
 mod driver;
-mod fit;
 mod fsai;
 mod ilut;
 mod learn;

@@ -155,7 +155,8 @@ pub struct Solve {
     #[arg(long, value_name = "SPACE", default_value = "auto", help_heading = DETAILS)]
     pub null_space: Vec<String>,
 
-    /// Predict costs for this machine: reference, many-core or device (both models), or a file that `krylith-bench calibrate` writes
+    /// Predict costs for this machine: reference, processor-device, many-core or device (the last two are models), or a file that `krylith devices --bench --machine
+    /// FILE` writes
     #[arg(long, value_name = "NAME|FILE", help_heading = DETAILS)]
     pub machine: Option<PathBuf>,
     /// Choose for this many right-hand sides with the matrix: a dearer set-up then pays
@@ -404,6 +405,10 @@ pub struct Devices {
     /// Measure every device that Krylith can run on: updates, products and two solves of a Poisson problem; takes a minute or less on each
     #[arg(long)]
     pub bench: bool,
+
+    /// Measure also what a solve's choices depend on, of the threads and of every device, and write it to a file for `krylith solve --machine`; takes some minutes
+    #[arg(long, value_name = "FILE", requires = "bench")]
+    pub machine: Option<PathBuf>,
 
     /// Points per edge of the cube of that problem
     #[arg(long, value_name = "N", default_value = "100", requires = "bench", value_parser = clap::value_parser!(u16).range(1..=400))]

@@ -3,12 +3,24 @@
 use crate::Failure;
 use crate::args::Devices;
 use crate::progress::spinner;
-use crate::report::{bytes, counted, print, write_json};
-use krylith_gpu::{Backend, Device, DeviceFigures, DeviceInfo, DeviceOptions, devices, measure};
+use crate::report::{bytes, complain, counted, print, write_json};
+use krylith::calibrate::{Calibration, MeasuredPlace, OnThreads, calibrate};
+use krylith::plan::{Machine, Machines};
+use krylith_gpu::{
+    Backend, Device, DeviceFigures, DeviceInfo, DeviceOptions, Devices as Found, devices, measure,
+};
 use serde_json::json;
 use std::fmt::Write;
+use std::fs::File;
+use std::path::PathBuf;
 
 pub fn run(options: &Devices) -> Result<(), Failure> {
+    // What cannot be written shows before anything is measured.
+    let create = |path: &PathBuf| {
+        let file = File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok::<_, Failure>((path.clone(), file))
+    };
+    let machine_file = options.machine.as_ref().map(create).transpose()?;
     let found = devices();
     let standard = options.json.as_deref().is_some_and(crate::args::is_standard);
     let mut text = String::new();
@@ -31,6 +43,13 @@ pub fn run(options: &Devices) -> Result<(), Failure> {
     }
     if !standard {
         print(&text)?;
+    }
+    if let Some((path, mut file)) = machine_file {
+        let machines = machines(&found, complain)?;
+        serde_json::to_writer_pretty(&mut file, &Machines::Several { machines: machines.clone() })?;
+        let names = machines.iter().map(|machine| machine.device.as_deref().unwrap_or("threads"));
+        let names: Vec<&str> = names.collect();
+        complain(format_args!("{} has the figures of {}", path.display(), names.join(" and of ")));
     }
     if let Some(path) = &options.json {
         let device = |(info, measured): (&DeviceInfo, &Option<Result<DeviceFigures, String>>)| {
@@ -60,6 +79,35 @@ fn bench(info: &DeviceInfo, size: u16) -> Result<DeviceFigures, String> {
     let device = Device::open(&info.selector().parse()?, DeviceOptions::default());
     let device = device.map_err(|error| error.to_string())?;
     measure(&device, size.into()).map_err(|error| error.to_string())
+}
+
+/// The figures of the threads and of every device that Krylith can run on; what fails is told, and the others are measured all the same.
+fn machines(found: &Found, tell: fn(String)) -> Result<Vec<Machine>, Failure> {
+    let measured = |name: &str, place: &dyn MeasuredPlace| {
+        let spinner = spinner(&format!("measuring {name}"));
+        let calibration = Calibration::new(name).threads(rayon::current_num_threads());
+        let mut show = |line: &str| {
+            let run = line.split(':').take(2).collect::<Vec<_>>().join(":");
+            spinner.say(format!("measuring {name}: {run}"));
+        };
+        calibrate(place, &calibration, &mut show)
+    };
+    let mut machines = Vec::new();
+    match measured("threads", &OnThreads) {
+        Ok(machine) => machines.push(machine),
+        Err(error) => tell(format!("threads: {error}")),
+    }
+    for info in found.found.iter().filter(|info| info.lacks().is_none()) {
+        let name = info.selector();
+        match Device::open(&name.parse()?, DeviceOptions::default()) {
+            Err(error) => tell(format!("{name}: {error}")),
+            Ok(device) => match measured(&name, &device) {
+                Ok(machine) => machines.push(machine),
+                Err(error) => tell(format!("{name}: {error}")),
+            },
+        }
+    }
+    if machines.is_empty() { Err("nothing could be measured".into()) } else { Ok(machines) }
 }
 
 /// What was measured.

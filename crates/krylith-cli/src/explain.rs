@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::args::Solve;
 use crate::input::Loaded;
 use crate::report::{bytes, count, counted, entries, print, write_json};
-use krylith::plan::{Facts, Failure as Fault, Fallback, Machine, Remedy, SolvePlan};
+use krylith::plan::{Facts, Failure as Fault, Fallback, Machine, Machines, Remedy, SolvePlan};
 use krylith::sparsify::Sparsify;
 use std::error::Error;
 use std::fmt::Write;
@@ -20,17 +20,26 @@ pub fn read(path: &Path) -> Result<SolvePlan, Failure> {
     )
 }
 
-/// The machine of this name, or its figures in a file.
-pub fn read_machine(path: &Path) -> Result<Machine, Failure> {
+/// The machine of this name, or its figures in a file, which may have those of several places: `device` is the name of the one that solves, none for threads.
+/// None where the file has no figures of that place.
+pub fn read_machine(path: &Path, device: Option<&str>) -> Result<Option<Machine>, Failure> {
     if let Some(machine) = path.to_str().and_then(Machine::preset) {
-        return Ok(machine);
+        return Ok(Some(machine));
     }
-    let (wrong, writer) = ("does not describe a machine", "krylith-bench calibrate --output FILE");
-    let machine: Machine = read_json(path, |text| serde_json::from_str(text), wrong, writer)?;
-    match machine.validate() {
+    let wrong = "does not describe a machine";
+    let machine = read_json(path, profile, wrong, MEASURES)?.machine_for(device);
+    match machine.as_ref().map_or(Ok(()), Machine::validate) {
         Ok(()) => Ok(machine),
-        Err(error) => Err(unreadable(path, wrong, &error, writer)),
+        Err(error) => Err(unreadable(path, wrong, &error, MEASURES)),
     }
+}
+
+/// What writes a file for `--machine`.
+pub const MEASURES: &str = "krylith devices --bench --machine FILE";
+
+/// What is wrong is said about one machine.
+fn profile(text: &str) -> serde_json::Result<Machines> {
+    serde_json::from_str(text).or_else(|_| Ok(Machines::One(Box::new(serde_json::from_str(text)?))))
 }
 
 /// What is in a JSON file, or what is wrong with it and which command writes such a file.

@@ -59,6 +59,14 @@ impl Place {
         }
     }
 
+    /// The name of the device, as profiles of machines have it.
+    pub fn device_name(&self) -> Option<&str> {
+        match self {
+            Place::Threads(_) => None,
+            Place::Device(device) => Some(&device.info().name),
+        }
+    }
+
     /// What a solve will do there, with a preconditioner made from `source`, which may be A.
     pub fn plan(&self, solver: Solver, a: &Csr<f64>, source: &Csr<f64>) -> Result<SolvePlan, SolveError> {
         match self {

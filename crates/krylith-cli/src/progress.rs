@@ -84,6 +84,13 @@ pub fn spinner(phase: &str) -> Spinner {
     Spinner(bar)
 }
 
+impl Spinner {
+    /// What is going on now.
+    pub fn say(&self, what: String) {
+        self.0.set_message(what);
+    }
+}
+
 impl Drop for Spinner {
     fn drop(&mut self) {
         self.0.finish_and_clear();

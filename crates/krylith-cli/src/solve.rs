@@ -44,7 +44,7 @@ pub fn run(options: &Solve, threads: Option<NonZeroUsize>) -> Result<ExitCode, F
     if let Err(error) = loaded.matrix.pattern().require_square() {
         return failed(options, &loaded, "setup_failed", &SetupError::from(error).into());
     }
-    let mut solver = solver(options, threads)?;
+    let mut solver = solver(options, threads, &place)?;
     if let Some(plan) = &plan {
         solver = solver.with_plan(plan);
     }
@@ -170,7 +170,7 @@ fn listen(options: &Solve, known: &Arc<Mutex<Value>>) -> Result<Phase, Failure> 
 }
 
 /// The options in the library's words.
-fn solver(options: &Solve, threads: Option<NonZeroUsize>) -> Result<Solver, Failure> {
+fn solver(options: &Solve, threads: Option<NonZeroUsize>, place: &Place) -> Result<Solver, Failure> {
     let method = match options.solver {
         Method::Gmres(_) => Method::Gmres(options.restart.get()),
         Method::Fgmres(_) => Method::Fgmres(options.restart.get()),
@@ -224,7 +224,21 @@ fn solver(options: &Solve, threads: Option<NonZeroUsize>) -> Result<Solver, Fail
     }
     solver = solver.null_space(null_space(options)?);
     if let Some(path) = &options.machine {
-        solver = solver.machine(explain::read_machine(path)?);
+        let (device, file) = (place.device_name(), path.display());
+        match explain::read_machine(path, device)? {
+            Some(machine) => solver = solver.machine(machine),
+            // Threads in the place of a device are no reason not to solve.
+            None if place.choice().is_some() && device.is_none() => {
+                complain(format_args!(
+                    "warning: {file} has no figures of threads; the reference's are taken"
+                ));
+            }
+            None => {
+                let place = device.map_or("threads".into(), |device| format!("the device {device}"));
+                let measures = explain::MEASURES;
+                return Err(format!("{file} has no figures of {place}; `{measures}` measures them").into());
+            }
+        }
     }
     Ok(solver)
 }

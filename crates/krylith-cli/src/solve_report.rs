@@ -5,8 +5,8 @@
 
 use crate::report::{bytes, count, counted, entries};
 use crate::solve::Done;
-use krylith::advice::Change;
 use krylith::plan::ReasonCode;
+use krylith::report::advice::Change;
 use krylith::report::{DeviceReport, KernelTime, Recovery, Rung};
 use krylith::solver::{Method, Precision, PrecondSpec};
 use krylith::space::{Profile, TeamStatistics};

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ends, krylith};
+use common::{ends, krylith, text};
 use serde_json::Value;
 
 fn run(arguments: &[&str]) -> (i32, String, String) {
@@ -131,9 +131,10 @@ fn costs_that_are_none_are_refused() {
     let machine = serde_json::to_value(krylith::plan::REFERENCE).unwrap();
     let mut paths = Vec::new();
     numbers(&machine, "", &mut paths);
-    assert_eq!(paths.len(), 38, "{paths:?}");
+    assert_eq!(paths.len(), 41, "{paths:?}");
     for (k, path) in paths.iter().enumerate() {
-        let may_be_zero = path.ends_with("/wavefront") || path == "/analysis_row";
+        let added = ["/analysis_row", "/matching", "/eliminate", "/grow", "/launch", "/reduction"];
+        let may_be_zero = path.ends_with("/wavefront") || added.contains(&path.as_str());
         let name = path[1..].replace('/', ".");
         for bad in ["0", "-1"] {
             let mut wrong = machine.clone();
@@ -150,7 +151,10 @@ fn costs_that_are_none_are_refused() {
             } else if k % 5 == 0 {
                 let message = ends(2, &["solve", "gen:poisson2d:4", "--machine", file]);
                 let expected = format!("does not describe a machine ({name} is {bad}; ");
-                assert!(message.contains(&expected) && message.contains("calibrate"), "{message}");
+                assert!(
+                    message.contains(&expected) && message.contains("devices --bench --machine"),
+                    "{message}"
+                );
             } else {
                 let machine: krylith::plan::Machine = serde_json::from_value(wrong).unwrap();
                 let error = machine.validate().unwrap_err().to_string();
@@ -158,7 +162,56 @@ fn costs_that_are_none_are_refused() {
             }
         }
     }
+    for (path, figure, expected) in [
+        ("/vector", 2e6.into(), "no machine takes more than"),
+        ("/launch", 2e9.into(), "no machine takes more than"),
+        ("/rows/sweep", 1e-300.into(), "no machine takes less than"),
+        ("/threads", Value::from(2_000_000), "a machine has from 1 to"),
+    ] {
+        let mut wrong = machine.clone();
+        *wrong.pointer_mut(path).unwrap() = figure;
+        std::fs::write(file, wrong.to_string()).unwrap();
+        let message = ends(2, &["solve", "gen:poisson2d:4", "--machine", file]);
+        assert!(message.contains(expected), "{message}");
+    }
     std::fs::write(file, machine.to_string().replacen("0.8", "1e999", 1)).unwrap();
     let message = ends(2, &["solve", "gen:poisson2d:4", "--machine", file]);
     assert!(message.contains("does not describe a machine"), "{message}");
+}
+
+/// A file may have the figures of several places; a solve takes those of its own.
+#[test]
+fn a_profile_has_a_machine_for_each_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("machines.json");
+    let file = file.to_str().unwrap();
+    let machine = serde_json::to_value(krylith::plan::REFERENCE).unwrap();
+    let named = |name: &str, device: Option<&str>| {
+        let mut machine = machine.clone();
+        machine["name"] = name.into();
+        if let Some(device) = device {
+            machine["device"] = device.into();
+        }
+        machine
+    };
+    let write = |machines: &[serde_json::Value]| {
+        std::fs::write(file, serde_json::json!({ "machines": machines }).to_string()).unwrap();
+    };
+    write(&[named("of a card", Some("card")), named("of threads", None)]);
+    let explained = text(0, &["solve", "gen:poisson3d:20", "--explain", "--machine", file]);
+    assert!(explained.contains("on the machine `of threads`"), "{explained}");
+    write(&[named("of a card", Some("card"))]);
+    let message = ends(2, &["solve", "gen:poisson3d:20", "--machine", file]);
+    assert!(
+        message.contains("has no figures of threads") && message.contains("devices --bench"),
+        "{message}"
+    );
+    write(&[]);
+    ends(2, &["solve", "gen:poisson3d:20", "--machine", file]);
+    // Of a single machine that names a device, too; threads in the place of a device are another matter.
+    std::fs::write(file, named("of a card", Some("card")).to_string()).unwrap();
+    ends(2, &["solve", "gen:poisson3d:20", "--machine", file]);
+    let output = krylith(&["solve", "gen:poisson3d:20", "--device", "auto", "--machine", file]);
+    let warned = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && warned.contains("has no figures of threads"), "{warned}");
 }

@@ -3,14 +3,15 @@
 //! Every figure is the least of five repetitions after one to warm up. Bytes are counted, not measured: 24 per entry of y = a x + b y, 16 per entry of a
 //! dot product, 12 per entry and 24 per row of a product.
 
-use crate::device::Device;
+use crate::device::{Buffer, Device};
 use crate::matrix::DeviceMatrix;
 use crate::solver::OnDevice;
 use crate::space::DeviceSpace;
+use krylith::calibrate::{MeasuredPlace, Overhead};
 use krylith::gallery::Problem;
 use krylith::operator::LinearOperator;
 use krylith::space::Space;
-use krylith::{Csr, Method, PrecondSpec, SolveError, Solver};
+use krylith::{Csr, Method, PrecondSpec, Report, SolveError, Solver};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -83,6 +84,40 @@ fn least(
     Ok(least)
 }
 
+/// Of y = a x + b y.
+fn update_seconds(space: &DeviceSpace<f64>, x: &Buffer<f64>, y: &mut Buffer<f64>) -> Result<f64, SolveError> {
+    least(space, || Ok(space.axpby(0.5, x, 0.5, y)?))
+}
+
+/// Of a launch without work, and of a dot product without work, its result read.
+fn waits(space: &DeviceSpace<f64>) -> Result<[f64; 2], SolveError> {
+    let (mut small, one) = (space.zeros(&1)?, space.zeros(&1)?);
+    let launch = least(space, || Ok(space.fill(1.0, &mut small)?))?;
+    Ok([launch, least(space, || Ok(space.dot(&one, &one).map(drop)?))?])
+}
+
+/// Numbers of the vectors that are measured for a machine's figures.
+const NUMBERS: usize = 1_000_000;
+
+impl MeasuredPlace for Device {
+    fn solve(&self, solver: &Solver, a: &Csr<f64>, b: &[f64]) -> Result<Report, SolveError> {
+        Ok(solver.clone().on(self).solve(a, b)?.report)
+    }
+
+    fn overhead(&self) -> Result<Option<Overhead>, SolveError> {
+        let space = DeviceSpace::<f64>::new(self)?;
+        let (x, mut y) = (space.zeros(&NUMBERS)?, space.zeros(&NUMBERS)?);
+        let update = update_seconds(&space, &x, &mut y)?;
+        let [launch, reduction] = waits(&space)?;
+        Ok(Some(Overhead {
+            device: self.info().name.clone(),
+            launch: 1e9 * launch,
+            reduction: 1e9 * reduction,
+            vector: 1e9 * update / (3 * NUMBERS) as f64,
+        }))
+    }
+}
+
 /// Measures a device on the 7-point Laplacian of a cube with `side` points per edge.
 pub fn measure(device: &Device, side: usize) -> Result<DeviceFigures, SolveError> {
     let problem = format!("poisson3d:{side}");
@@ -96,12 +131,10 @@ pub fn measure(device: &Device, side: usize) -> Result<DeviceFigures, SolveError
     let (mut x, mut y) = (space.zeros(&rows)?, space.zeros(&rows)?);
     space.fill(1.0, &mut x)?;
     let gigabytes = |bytes: usize, seconds: f64| 1e-9 * bytes as f64 / seconds;
-    let update = least(&space, || Ok(space.axpby(0.5, &x, 0.5, &mut y)?))?;
+    let update = update_seconds(&space, &x, &mut y)?;
     let dot = least(&space, || Ok(space.dot(&x, &y).map(drop)?))?;
     let product = least(&space, || Ok(matrix.apply(&space, &x, &mut y, &mut ())?))?;
-    let (mut small, one) = (space.zeros(&1)?, space.zeros(&1)?);
-    let launch = least(&space, || Ok(space.fill(1.0, &mut small)?))?;
-    let read = least(&space, || Ok(space.dot(&one, &one).map(drop)?))?;
+    let [launch, read] = waits(&space)?;
     let solves = [PrecondSpec::jacobi(), PrecondSpec::ic(0)].map(|kind| solve(device, &a, kind));
     Ok(DeviceFigures {
         problem,
@@ -121,7 +154,7 @@ fn solve(device: &Device, a: &Csr<f64>, preconditioner: PrecondSpec) -> Result<S
     let mut b = vec![0.0; a.nrows()];
     a.mul_vec(&vec![1.0; a.ncols()], &mut b).map_err(krylith::SetupError::from)?;
     let prepared = solver.on(device).prepare(a)?;
-    let mut best: Option<krylith::Report> = None;
+    let mut best: Option<Report> = None;
     for _ in 0..2 {
         let mut x = vec![0.0; a.ncols()];
         let report = prepared.solve(a, &b, &mut x)?;

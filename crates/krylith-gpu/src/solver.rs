@@ -9,7 +9,7 @@ use crate::space::DeviceSpace;
 use crate::store::STORES;
 use krylith::engine::SolverSpace;
 use krylith::operator::{LinearOperator, NormalResidual, ResidualNorms};
-use krylith::plan::{DEVICE, SolvePlan};
+use krylith::plan::{DEVICE, PROCESSOR_DEVICE, SolvePlan};
 use krylith::report::{DeviceReport, KernelTime};
 use krylith::solver::{Prepared, Solution, Watch};
 use krylith::space::{Profile, Space, Threads};
@@ -136,7 +136,7 @@ impl LinearOperator<DeviceSpace<f64>> for Csr<f64> {
 
 /// Solves on a device with the options of a [`Solver`].
 pub trait OnDevice {
-    /// These options, on this device. Unless the device is a processor, costs are predicted for a device.
+    /// These options, on this device. Costs are predicted for a processor driven as a device, or for a GPU, unless a machine was given.
     ///
     /// ```no_run
     /// use krylith::Solver;
@@ -155,9 +155,9 @@ impl OnDevice for Solver {
     fn on(self, device: &Device) -> DeviceSolver {
         let is_reference = self.predicts_for_reference();
         let solver = match device.info().kind {
-            DeviceKind::Cpu => self,
-            _ if is_reference => self.machine(DEVICE),
-            _ => self,
+            _ if !is_reference => self,
+            DeviceKind::Cpu => self.machine(PROCESSOR_DEVICE),
+            DeviceKind::Gpu | DeviceKind::Accelerator => self.machine(DEVICE),
         };
         DeviceSolver { solver, device: device.clone() }
     }

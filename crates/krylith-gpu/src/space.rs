@@ -163,7 +163,7 @@ impl<T: DeviceScalar> DeviceSpace<T> {
     }
 }
 
-/// `Err(Layout)` unless the vectors have one length.
+/// `Err(Size)` unless the vectors have one length.
 fn same<T>(what: &'static str, x: &Buffer<T>, y: &Buffer<T>) -> Result<(), BackendError> {
     require_same(what, &x.len(), &y.len())
 }
@@ -172,7 +172,7 @@ impl<T: DeviceScalar> Space for DeviceSpace<T> {
     type Real = T;
     type Scalar = T;
     type Vector = Buffer<T>;
-    type Layout = usize;
+    type Size = usize;
 
     fn zeros(&self, n: &usize) -> Result<Buffer<T>, BackendError> {
         self.reserve(*n)?;
@@ -181,7 +181,7 @@ impl<T: DeviceScalar> Space for DeviceSpace<T> {
         Ok(x)
     }
 
-    fn layout(&self, x: &Buffer<T>) -> usize {
+    fn size(&self, x: &Buffer<T>) -> usize {
         x.len()
     }
 

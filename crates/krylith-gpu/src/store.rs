@@ -9,7 +9,7 @@ use crate::space::DeviceSpace;
 use crate::sweeps::DeviceTriangles;
 use krylith::operator::Preconditioner;
 use krylith::placement::{AsGiven, KeptMatrix, SharedPlacement};
-use krylith::plan::StorageKind;
+use krylith::plan::{Outlook, StorageKind};
 use krylith::precond::{Form, Incomplete, Kind, require_diagonal, require_symmetric};
 use krylith::setup::{Memory, SetupContext, SetupRecorder, Storing};
 use krylith::solver::Precision;
@@ -37,6 +37,21 @@ impl FindStore<Space> for DeviceMemory {
 
     fn kind(&self) -> StorageKind {
         StorageKind::Rows
+    }
+
+    /// Whatever the mesh, in `f64`.
+    fn is_likely(&self, outlook: &Outlook<'_>) -> bool {
+        outlook.precision == Precision::F64
+    }
+
+    /// There are no kernels for them.
+    fn has_transposes(&self) -> bool {
+        false
+    }
+
+    /// The host applies them.
+    fn has_complete_factors(&self) -> bool {
+        true
     }
 
     fn find(
@@ -90,13 +105,14 @@ struct DeviceStore {
 }
 
 impl DeviceStore {
-    /// `Err(MemoryLimit)` if the caller does not allow A, vectors and a factor of this many bytes, `Err(OutOfMemory)` if the device has no
+    /// `Err(MemoryLimit)` if the caller does not allow A, vectors and a factor of so many bytes there and on the host, `Err(OutOfMemory)` if the device has no
     /// room for them.
-    fn require_room(&self, setup: &Context<'_>, factor: usize) -> Result<(), SetupError> {
+    fn require_room(&self, setup: &Context<'_>, (factor, on_host): (usize, usize)) -> Result<(), SetupError> {
         let (device, allowed) = (setup.space.device(), setup.options.max_memory.unwrap_or(u64::MAX));
         let bytes = (self.memory.copy + factor + self.vector_bytes(setup)) as u64;
-        if bytes > allowed {
-            return Err(SetupError::MemoryLimit { predicted: bytes, limit: allowed });
+        let all = bytes + on_host as u64;
+        if all > allowed {
+            return Err(SetupError::MemoryLimit { predicted: all, limit: allowed });
         }
         match bytes > device.info().memory_bytes.saturating_sub(device.live_bytes()) {
             true => Err(BackendError::OutOfMemory { device: device.info().name.clone(), bytes }.into()),
@@ -149,7 +165,7 @@ impl Store<Space> for DeviceStore {
             return Ok(KeptMatrix::new(DeviceMatrix::pattern_only(setup.space, matrix)?));
         }
         let factor = if self.eliminated.is_some() { self.memory.factor } else { 0 };
-        self.require_room(setup, factor)?;
+        self.require_room(setup, (factor, 0))?;
         let mut kept = recorder.copying(|| DeviceMatrix::new(setup.space, matrix))?;
         kept.remember(setup.space, matrix);
         Ok(KeptMatrix::new(kept))
@@ -194,7 +210,7 @@ impl Store<Space> for DeviceStore {
         };
         let (space, rows) = (setup.space, self.rows);
         let predicted = DeviceFactor::predict(&host, rows, space.device().shape()) as usize;
-        self.require_room(setup, predicted)?;
+        self.require_room(setup, (predicted, host.parts().map_or(host.bytes(), |_| 0)))?;
         let mut m = recorder.copying(|| DeviceFactor::of_host(space, host, rows))?;
         m.set_shift(made.shift);
         self.made(setup, m, made.shift, predicted)

@@ -135,7 +135,7 @@ fn values_are_exchanged() {
         space.axpby(-3.0, &z, 1.0, &mut y).unwrap();
         assert_eq!(space.norm(&y).unwrap(), 0.0);
         let error = matrix.apply(&space, &x, &mut space.zeros(&5).unwrap(), &mut ());
-        assert!(matches!(error, Err(BackendError::Layout { .. })));
+        assert!(matches!(error, Err(BackendError::Size { .. })));
     }
 }
 

@@ -328,3 +328,51 @@ fn auto_and_other_methods() {
         }
     }
 }
+
+/// On a device `auto` weighs the members of the registry, a complete factor too, by the figures of such a device or those that are given.
+#[test]
+fn auto_proposes_by_the_machine() {
+    use krylith::calibrate::MeasuredPlace;
+    use krylith::plan::{PROCESSOR_DEVICE, StorageKind};
+    let (cube, plane) = (problem("poisson3d:30"), problem("poisson2d:90"));
+    for device in reproducible() {
+        let plan = Solver::new().on(&device).plan(&cube).unwrap();
+        assert_eq!((plan.machine.as_str(), plan.proposals.len()), ("processor-device", 7), "{plan}");
+        let on_device =
+            |p: &krylith::plan::Proposal| (p.precision, p.storage) == (Precision::F64, StorageKind::Rows);
+        assert!(plan.proposals.iter().all(on_device), "{:?}", plan.proposals);
+        assert_eq!(plan.preconditioner, plan.proposals[0].preconditioner);
+        // Where sweeps take longer by far, products are faster.
+        let mut slow = PROCESSOR_DEVICE;
+        (slow.rows.sweep, slow.analysis) = (100.0, 1e5);
+        (slow.name, slow.launch, slow.reduction) = ("slow".into(), 0.0, 0.0);
+        let plan = Solver::new().machine(slow).on(&device).plan(&cube).unwrap();
+        assert!(plan.machine == "slow" && plan.preconditioner.to_string().contains("fsai"), "{plan}");
+        // For many solves a plane has a cheap complete factor, which threads of the host apply.
+        let solution = Solver::new().expect_solves(100).on(&device).solve(&plane, &rhs(&plane)).unwrap();
+        assert_eq!(
+            (solution.report.preconditioner.as_str(), solution.report.outcome),
+            ("cholesky", Outcome::Converged)
+        );
+        let overhead = device.overhead().unwrap().unwrap();
+        assert_eq!(overhead.device, device.info().name);
+        assert!(
+            overhead.launch > 0.0 && overhead.reduction > overhead.launch && overhead.vector > 0.0,
+            "{overhead:?}"
+        );
+    }
+}
+
+/// Entries are reported of factors that the host has made, too.
+#[test]
+fn entries_are_those_of_threads() {
+    let a = problem("poisson2d:20");
+    for device in reproducible() {
+        for name in ["jacobi", "ic0", "ic(1)", "ict(0.01)", "fsai", "cholesky"] {
+            let solver = by_rows(Method::Cg, name);
+            let expected = solver.solve(&a, &rhs(&a)).unwrap().report.preconditioner_nnz;
+            let found = solver.on(&device).solve(&a, &rhs(&a)).unwrap().report.preconditioner_nnz;
+            assert!(found == expected && found > 0, "{name}: {found}, on threads {expected}");
+        }
+    }
+}

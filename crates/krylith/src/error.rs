@@ -291,14 +291,14 @@ impl SetupError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BackendError {
-    /// Operands of different layouts.
-    #[error("{what}: layouts differ ({left} and {right})")]
-    Layout {
+    /// Operands of different sizes.
+    #[error("{what}: sizes differ ({left} and {right})")]
+    Size {
         /// The operation.
         what: &'static str,
-        /// The layout of one operand.
+        /// The size of one operand.
         left: String,
-        /// The layout of the other.
+        /// The size of the other.
         right: String,
     },
     /// The operator cannot do this, such as apply its transpose.

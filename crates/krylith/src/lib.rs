@@ -25,21 +25,25 @@
 //! * [`store`], [`placement`], [`setup`], [`engine`]: how the matrices of a system are kept and in which order, and what iterates;
 //! * [`solver`], [`report`]: the short way, with certified answers.
 
-pub mod advice;
 pub mod block;
-mod choice;
+pub mod calibrate;
+mod cost;
 mod disjoint;
+mod elimination;
 pub mod engine;
 pub mod error;
+mod facts;
 pub mod gallery;
-mod huge;
 pub mod io;
 pub mod krylov;
 pub mod learn;
 pub mod matrix;
+mod memory;
 mod names;
 pub mod observe;
 pub mod operator;
+mod options;
+mod outcome;
 mod parallel;
 pub mod placement;
 pub mod plan;
@@ -57,6 +61,7 @@ pub mod stop;
 pub mod store;
 pub mod structured;
 mod team;
+mod training;
 pub mod transform;
 
 pub use error::{BackendError, MatrixError, SetupError, SolveError};

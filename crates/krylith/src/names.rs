@@ -1,5 +1,93 @@
 //! Names that people type: case does not matter, and a name that is nearly right is recognised for the error message.
 
+use thiserror::Error;
+
+/// A name that is not understood. The message says what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum NameError {
+    /// There is no such name.
+    #[error("unknown {what} `{name}`{hint}")]
+    Unknown {
+        /// What it would name.
+        what: &'static str,
+        /// As given.
+        name: String,
+        /// What may have been meant, and the names that there are.
+        hint: String,
+    },
+    /// The parentheses are not closed, or something follows them.
+    #[error("`{name}`: numbers stand in parentheses at the end, as in {usage}")]
+    Parentheses {
+        /// As given.
+        name: String,
+        /// How to write it.
+        usage: String,
+    },
+    /// A number is missing.
+    #[error("`{name}` lacks {parameter}, {meaning}: {usage}")]
+    Missing {
+        /// As given.
+        name: String,
+        /// Which number.
+        parameter: &'static str,
+        /// What it means.
+        meaning: &'static str,
+        /// How to write it.
+        usage: String,
+    },
+    /// There are more arguments than parameters.
+    #[error("`{name}` has too many numbers: {usage}")]
+    TooMany {
+        /// As given.
+        name: String,
+        /// How to write it.
+        usage: String,
+    },
+    /// It has no parameter of this name.
+    #[error("`{name}` has no parameter `{parameter}`: {usage}")]
+    NoParameter {
+        /// As given.
+        name: String,
+        /// As given.
+        parameter: String,
+        /// How to write it.
+        usage: String,
+    },
+    /// A parameter is given twice.
+    #[error("`{name}` gives {parameter} twice: {usage}")]
+    Twice {
+        /// As given.
+        name: String,
+        /// Which parameter.
+        parameter: &'static str,
+        /// How to write it.
+        usage: String,
+    },
+    /// Too many preconditioners are within each other.
+    #[error("`{name}` is within more than {most} others")]
+    TooDeep {
+        /// What is within them.
+        name: String,
+        /// How many may be.
+        most: usize,
+    },
+    /// A value makes no sense.
+    #[error("`{name}`: {parameter}, {meaning}, is {range}, not `{given}`")]
+    Value {
+        /// As given.
+        name: String,
+        /// Which parameter.
+        parameter: &'static str,
+        /// What it means.
+        meaning: &'static str,
+        /// What it may be.
+        range: String,
+        /// What it is.
+        given: String,
+    },
+}
+
 /// The name that was probably meant: the nearest by edits (insertions, deletions, exchanges and swaps of neighbours), if it is near.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_lowercase();

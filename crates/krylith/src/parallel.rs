@@ -177,6 +177,12 @@ pub(crate) fn sum(n: usize, count: impl Fn(usize) -> usize + Sync) -> usize {
     fold(n, |rows| rows.map(&count).sum(), |a: usize, b| a + b).unwrap_or(0)
 }
 
+/// The bounds of share `k` of `shares` consecutive shares of `n` items.
+pub(crate) fn share(n: usize, k: usize, shares: usize) -> std::ops::Range<usize> {
+    let bound = |k: usize| (n as u128 * k as u128 / shares as u128) as usize;
+    bound(k)..bound(k + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

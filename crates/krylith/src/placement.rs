@@ -13,9 +13,8 @@ pub use kept::KeptMatrix;
 
 use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, SetupError};
-use crate::matrix::{Csr, Permutation};
+use crate::matrix::{Csr, Permutation, require_pattern};
 use crate::operator::LinearOperator;
-use crate::precond::require_pattern;
 use crate::space::{CHUNK, Space, Threads, require_same};
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,8 +32,8 @@ pub enum Side {
 ///
 /// Places that belong to no unknown hold zeros: [`load`](Self::load) writes them, and operators in the placement leave them.
 pub trait Placement<S: Space> {
-    /// The layout of vectors in this order.
-    fn layout(&self) -> S::Layout;
+    /// The size of vectors in this order.
+    fn size(&self) -> S::Size;
 
     /// Brings a vector from the order of A into this one.
     fn load(&self, space: &S, side: Side, from: &S::Vector, to: &mut S::Vector) -> Result<(), BackendError>;
@@ -151,8 +150,8 @@ pub(crate) use storage;
 #[derive(Debug, Clone, Copy)]
 pub struct AsGiven<L>(pub L);
 
-impl<S: Space<Layout = L>, L: Clone> Placement<S> for AsGiven<L> {
-    fn layout(&self) -> L {
+impl<S: Space<Size = L>, L: Clone> Placement<S> for AsGiven<L> {
+    fn size(&self) -> L {
         self.0.clone()
     }
 
@@ -203,7 +202,7 @@ pub unsafe trait Order: Sync {
 pub struct Placed<O>(pub Arc<O>);
 
 impl<O: Order> Placement<Threads<f64>> for Placed<O> {
-    fn layout(&self) -> usize {
+    fn size(&self) -> usize {
         self.0.places()
     }
 

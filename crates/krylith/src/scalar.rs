@@ -94,3 +94,6 @@ macro_rules! real {
 
 real!(f32);
 real!(f64);
+
+/// Numbers below this, and their inverses, are well within the range of `f32`.
+pub(crate) const LARGEST_F32: f64 = 1e30;

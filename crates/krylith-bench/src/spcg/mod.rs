@@ -16,7 +16,7 @@ use crate::catalogue::{self, Entry};
 use crate::run::{Drawn, Kept, Output, Run};
 use clap::{Args, ValueEnum};
 use krylith::PrecondSpec;
-use krylith::plan::Machine;
+use krylith::plan::{Machine, Machines};
 use protocol::Protocol;
 use record::{Case, Record, Setting};
 use serde_json::Value;
@@ -108,7 +108,10 @@ impl Options {
     fn machine(&self) -> Result<Machine, Failure> {
         match Machine::preset(&self.machine) {
             Some(machine) => Ok(machine),
-            None => Ok(serde_json::from_str(&std::fs::read_to_string(&self.machine)?)?),
+            None => {
+                let profile: Machines = serde_json::from_str(&std::fs::read_to_string(&self.machine)?)?;
+                Ok(profile.machine_for(None).ok_or("the file has no figures of threads")?)
+            }
         }
     }
 

@@ -2,11 +2,11 @@
 
 use super::factor::{BlockFactor, BlockKind, BlockRecipe};
 use super::matrix::Bsr;
+use crate::elimination::driver::FactorScratch;
 use crate::error::{BackendError, SetupError};
 use crate::matrix::{Csr, Pattern, SeenValues};
 use crate::operator::{LinearOperator, Preconditioner};
 use crate::placement::storage;
-use crate::precond::driver::FactorScratch;
 use crate::schedule::Plan;
 use crate::space::Threads;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ impl BlockMatrix {
             6 => Size::B6(Bsr::zeros(p)?),
             7 => Size::B7(Bsr::zeros(p)?),
             8 => Size::B8(Bsr::zeros(p)?),
-            _ => return Err(crate::MatrixError::BlockSize { size }.into()),
+            _ => return Err(crate::error::MatrixError::BlockSize { size }.into()),
         };
         let mut matrix = BlockMatrix { blocks, seen: None };
         matrix.set(space, a)?;

@@ -13,7 +13,7 @@
 //! exchanges its own rows and is rounded by itself, so an inverse does not depend on the blocks beside it.
 //! Reference: Golub & Van Loan, Matrix Computations, 4th ed., sections 3.4 and 4.1.
 
-use crate::precond::form::SMALLEST_PIVOT;
+use crate::elimination::form::SMALLEST_PIVOT;
 use crate::simd::rolled;
 
 /// N blocks by rows, one a lane.

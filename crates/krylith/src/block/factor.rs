@@ -27,12 +27,12 @@
 
 use super::kernels::{self, FactorWriter, View};
 use super::matrix::Bsr;
+use crate::elimination::driver::{Factor, Plans, Triangular};
+use crate::elimination::{FirstBadPivot, Form, Kind, Update, require_symmetric};
 use crate::error::{MatrixError, SetupError};
-use crate::huge;
-use crate::matrix::{Pattern, Triangle};
+use crate::matrix::{Pattern, Triangle, require_pattern};
+use crate::memory::large_pages;
 use crate::operator::{Preconditioner, Recipe, Symbolic};
-use crate::precond::driver::{Factor, Plans, Triangular};
-use crate::precond::{FirstBadPivot, Form, Kind, Update, require_pattern, require_symmetric};
 use crate::schedule::{Plan, Schedule};
 use crate::simd::SLACK;
 use crate::space::Threads;
@@ -177,7 +177,7 @@ impl BlockSymbolic {
     /// Room for a factor, all zero: `refactor` comes before its use.
     pub fn allocate<const B: usize>(&self) -> BlockFactor<B> {
         let t = &self.triangles;
-        let room = |blocks: usize| huge::zeros(blocks * B * B + SLACK);
+        let room = |blocks: usize| large_pages::zeros(blocks * B * B + SLACK);
         let kernels = BlockKernels {
             kind: self.kind,
             lower: room(t.lower.nnz()),

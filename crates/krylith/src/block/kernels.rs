@@ -10,8 +10,8 @@
 #![allow(unsafe_code)]
 
 use super::dense::{Blocks, Breakdown, Inverses, invert_definite, invert_general};
+use crate::elimination::form::{self, Form};
 use crate::matrix::Pattern;
-use crate::precond::form::{self, Form};
 use crate::simd::{BlockRow, dispatch, rolled};
 use std::ops::Range;
 
@@ -460,7 +460,7 @@ mod tests {
     use super::*;
     use crate::block::tests::{KINDS, blocky};
     use crate::block::{BlockKind, BlockRecipe, Bsr};
-    use crate::precond::Kind;
+    use crate::elimination::Kind;
     use crate::simd::{Avx2, Avx2Half, Avx512, Plain, SLACK};
     use crate::space::Threads;
 

@@ -9,11 +9,10 @@
 use super::kernels::{self, View};
 use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, MatrixError, SetupError};
-use crate::huge;
-use crate::matrix::{Csr, Pattern, part_by_work};
-use crate::operator::LinearOperator;
+use crate::matrix::{Csr, Pattern, require_pattern};
+use crate::memory::large_pages;
+use crate::operator::{LinearOperator, part_by_work};
 use crate::parallel;
-use crate::precond::require_pattern;
 use crate::simd::SLACK;
 use crate::space::{Threads, require_same};
 use crate::team::Member;
@@ -56,7 +55,7 @@ impl<const B: usize> Bsr<B> {
     /// The blocks of a pattern, all zero.
     pub fn zeros(source: &Arc<Pattern>) -> Result<Self, MatrixError> {
         let pattern = Arc::new(block_pattern::<B>(source)?);
-        let values = huge::zeros_or_error(pattern.nnz() * B * B + SLACK)?;
+        let values = large_pages::zeros_or_error(pattern.nnz() * B * B + SLACK)?;
         Ok(Bsr { source: Arc::clone(source), pattern, values })
     }
 

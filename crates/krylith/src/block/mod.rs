@@ -39,14 +39,12 @@ mod factor;
 mod kernels;
 mod matrix;
 mod natural;
-mod store;
 
 pub use any::{BlockMatrix, BlockPreconditioner};
 pub use factor::{BlockFactor, BlockKind, BlockRecipe, BlockSymbolic};
 pub use matrix::Bsr;
 pub use natural::{BlockSize, natural_block};
 pub(crate) use natural::{count_blocks, full_block, full_block_of};
-pub(crate) use store::InBlocks;
 
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,13 @@
 //! Block factors beside scalar ones, exact ones and each other.
 
 use super::*;
+use crate::elimination::{Incomplete, IncompleteFactor};
 use crate::error::SetupError;
 use crate::gallery::Problem;
 use crate::krylov::{Cg, Status, System};
 use crate::matrix::Csr;
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
-use crate::precond::{Incomplete, IncompleteFactor, Jacobi};
+use crate::precond::Jacobi;
 use crate::schedule::Schedule;
 use crate::space::Threads;
 use crate::stop::{IterationLimit, Residual, StopReason};
@@ -127,7 +128,7 @@ fn equals_the_matrix<const B: usize>() {
     for kind in [BlockKind::Ic0, BlockKind::Ilu0] {
         let m = factor(&space, &blocks, BlockRecipe::new(kind)).unwrap();
         let ((lower, upper), (l, inverse, u)) = (m.patterns(), m.parts());
-        let dense = |pattern: &crate::Pattern, values: &[f64], i: usize, j: usize| {
+        let dense = |pattern: &crate::matrix::Pattern, values: &[f64], i: usize, j: usize| {
             let place = pattern.find(i / B, j / B).map(|k| values[(k * B + i % B) * B + j % B]);
             place.unwrap_or(f64::from(i == j))
         };
@@ -462,7 +463,7 @@ fn a_size_at_run_time_is_the_same() {
     }
     let a = blocky(2, 20, 3);
     let error = BlockMatrix::new(&space, &a, 9).map(|_| ());
-    assert_eq!(error, Err(crate::MatrixError::BlockSize { size: 9 }.into()));
+    assert_eq!(error, Err(crate::error::MatrixError::BlockSize { size: 9 }.into()));
     let (two, one) = (BlockMatrix::new(&space, &a, 2).unwrap(), BlockMatrix::new(&space, &a, 1).unwrap());
     let mut m = BlockPreconditioner::new(&space, &two, &BlockRecipe::new(BlockKind::Ilu0)).unwrap();
     assert_eq!(m.refactor(&space, &one), Err(SetupError::PatternChanged));

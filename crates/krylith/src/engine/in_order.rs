@@ -1,11 +1,11 @@
 //! A system in the order of the caller's rows: any operator, with a preconditioner made from a matrix.
 
 use super::{Engine, EngineWorkspace, Operand, Run, SolverSpace, own, own_ref};
-use crate::choice::Method;
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::{Finish, KrylovMethod, System, for_method};
 use crate::matrix::Csr;
 use crate::operator::{DynPreconditioner, Preconditioner};
+use crate::options::Method;
 
 /// M; A is the caller's, and may borrow what it likes.
 pub struct InOrder<S: SolverSpace> {

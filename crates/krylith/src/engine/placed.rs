@@ -1,12 +1,12 @@
 //! A system in a placement: A, the matrix that its preconditioner is made from, and M, stored in one order.
 
 use super::{Engine, EngineWorkspace, Matrices, Operand, Run, SolverSpace, own, own_ref};
-use crate::choice::Method;
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::{EisenstatCg, Finish, KrylovMethod, SplitSystem, Start, for_method};
 use crate::matrix::Csr;
 use crate::observe::{Direction, Iteration, Observer};
 use crate::operator::{DynPreconditioner, Preconditioner};
+use crate::options::Method;
 use crate::placement::{KeptMatrix, Placement, SharedPlacement, Side, Storage};
 use crate::space::Space;
 use crate::stop::StoppingCriterion;
@@ -103,10 +103,10 @@ impl<S: SolverSpace> Engine<S> for PlacedEngine<S> {
     fn workspace(&self, space: &S, _: Operand<'_, S>, method: Method) -> Result<EngineWorkspace, SolveError> {
         let without_product = self.can_leave_product(None, method);
         let iteration = self.iteration(space, without_product, method)?;
-        let layout = self.placement.layout();
+        let size = self.placement.size();
         let vectors = match self.placement.is_identity() {
             true => None,
-            false => Some([space.zeros(&layout)?, space.zeros(&layout)?]),
+            false => Some([space.zeros(&size)?, space.zeros(&size)?]),
         };
         Ok(Box::new(PlacedWorkspace { method, iteration, vectors, own_a: None }))
     }
@@ -151,8 +151,8 @@ impl<S: SolverSpace> Engine<S> for PlacedEngine<S> {
         let finish = match observer.wants_directions() {
             false => iteration.run(start, system, (placed_b, placed_x), stop, observer)?,
             true => {
-                let layout = space.layout(b);
-                let vectors = [space.zeros(&layout)?, space.zeros(&layout)?];
+                let size = space.size(b);
+                let vectors = [space.zeros(&size)?, space.zeros(&size)?];
                 let placement = &*self.placement;
                 let mut watched =
                     InOrderOfA { observer, space, placement, vectors, factor: 1.0, failed: None };

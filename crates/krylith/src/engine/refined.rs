@@ -11,13 +11,12 @@
 //! doi:10.1007/978-3-642-28145-7_12; Carson & Higham 2018, doi:10.1137/17M1140819, for the conditions.
 
 use super::{Engine, EngineWorkspace, Operand, Run, own};
-use crate::choice::Method;
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::{Finish, KrylovMethod, Start, Status, System, for_method};
-use crate::matrix::{Csr, SeenValues};
+use crate::matrix::{Csr, SeenValues, require_pattern};
 use crate::observe::{Iteration, Observer};
 use crate::operator::{DynPreconditioner, LinearOperator, Preconditioner};
-use crate::precond::require_pattern;
+use crate::options::Method;
 use crate::space::{Space, Threads};
 use crate::stop::{StopReason, StoppingCriterion};
 use std::ops::ControlFlow;

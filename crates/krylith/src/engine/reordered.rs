@@ -5,12 +5,11 @@
 
 use super::placed::InOrderOfA;
 use super::{DynEngine, Engine, EngineWorkspace, Matrices, Operand, Run, SolverSpace, own, own_ref};
-use crate::choice::Method;
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::Finish;
-use crate::matrix::{Csr, Pattern, Permutation, SeenValues, exact_scale};
+use crate::matrix::{Csr, Pattern, Permutation, SeenValues, exact_scale, require_pattern};
+use crate::options::Method;
 use crate::placement::{self, Placement, Side};
-use crate::precond::require_pattern;
 use crate::space::Threads;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,17 +18,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Reordering<L> {
     rows: Permutation,
     columns: Permutation,
-    layout: L,
+    size: L,
     /// Numbers on their way, in this process's memory.
     buffers: Mutex<[Vec<f64>; 2]>,
 }
 
 impl<L> Reordering<L> {
-    /// `layout` is that of vectors, in either order.
-    pub(crate) fn new(rows: Permutation, columns: Permutation, layout: L) -> Self {
+    /// `size` is that of vectors, in either order.
+    pub(crate) fn new(rows: Permutation, columns: Permutation, size: L) -> Self {
         let n = rows.old().len();
         let buffers = Mutex::new([vec![0.0; n], vec![0.0; n]]);
-        Reordering { rows, columns, layout, buffers }
+        Reordering { rows, columns, size, buffers }
     }
 }
 
@@ -48,9 +47,9 @@ impl<L> Scaled<'_, L> {
     }
 }
 
-impl<S: SolverSpace<Layout = L>, L: Clone> Placement<S> for Scaled<'_, L> {
-    fn layout(&self) -> L {
-        self.reordering.layout.clone()
+impl<S: SolverSpace<Size = L>, L: Clone> Placement<S> for Scaled<'_, L> {
+    fn size(&self) -> L {
+        self.reordering.size.clone()
     }
 
     fn load(&self, space: &S, side: Side, from: &S::Vector, to: &mut S::Vector) -> Result<(), BackendError> {
@@ -142,7 +141,7 @@ impl PermutedMatrix {
 
 /// The permuted system, and the engine that iterates on it.
 pub(crate) struct Reordered<S: SolverSpace> {
-    reordering: Reordering<S::Layout>,
+    reordering: Reordering<S::Size>,
     matrices: Matrices<PermutedMatrix>,
     inner: DynEngine<S>,
 }
@@ -158,14 +157,14 @@ struct ReorderedWorkspace<S: SolverSpace> {
 
 impl<S: SolverSpace> Reordered<S> {
     pub(crate) fn new(
-        reordering: Reordering<S::Layout>,
+        reordering: Reordering<S::Size>,
         matrices: Matrices<PermutedMatrix>,
         inner: DynEngine<S>,
     ) -> Self {
         Reordered { reordering, matrices, inner }
     }
 
-    fn scaled(&self, a: &PermutedMatrix) -> Scaled<'_, S::Layout> {
+    fn scaled(&self, a: &PermutedMatrix) -> Scaled<'_, S::Size> {
         Scaled { reordering: &self.reordering, power: a.power }
     }
 }
@@ -179,9 +178,9 @@ impl<S: SolverSpace> Engine<S> for Reordered<S> {
     }
 
     fn workspace(&self, space: &S, _: Operand<'_, S>, method: Method) -> Result<EngineWorkspace, SolveError> {
-        let layout = &self.reordering.layout;
+        let size = &self.reordering.size;
         let inner = self.inner.workspace(space, Operand::Rows(&self.matrices.a.matrix), method)?;
-        let (b, x) = (space.zeros(layout)?, space.zeros(layout)?);
+        let (b, x) = (space.zeros(size)?, space.zeros(size)?);
         Ok(Box::new(ReorderedWorkspace::<S> { b, x, inner, own_a: None }))
     }
 
@@ -215,8 +214,8 @@ impl<S: SolverSpace> Engine<S> for Reordered<S> {
         let finish = match observer.wants_directions() {
             false => self.inner.run(inner, Run { start, space, a, b, x: own_x, stop, observer })?,
             true => {
-                let layout = &self.reordering.layout;
-                let vectors = [space.zeros(layout)?, space.zeros(layout)?];
+                let size = &self.reordering.size;
+                let vectors = [space.zeros(size)?, space.zeros(size)?];
                 let (factor, placement) = (order.power, &order);
                 let mut watched = InOrderOfA { observer, space, placement, vectors, factor, failed: None };
                 let observer = &mut watched;
@@ -235,7 +234,7 @@ impl<S: SolverSpace> Engine<S> for Reordered<S> {
         x: &mut S::Vector,
     ) -> Result<bool, BackendError> {
         let workspace = own_ref::<ReorderedWorkspace<S>>(workspace)?;
-        let mut kept = space.zeros(&self.reordering.layout)?;
+        let mut kept = space.zeros(&self.reordering.size)?;
         let found = self.inner.restore_kept(&workspace.inner, space, &mut kept)?;
         if found {
             let a = workspace.own_a.as_ref().unwrap_or(&self.matrices.a);

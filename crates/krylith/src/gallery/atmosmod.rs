@@ -11,8 +11,8 @@
 //! nnz = 8,814,880), and of its family, with other numbers; BiCGStab with ILU(0) takes 74 iterations to 1e-7, on atmosmodd 74.5 (benchmarks/runs/2026-11-18-nvidia).
 
 use super::grid::{Grid, Stencil};
-use crate::Csr;
 use crate::error::MatrixError;
+use crate::matrix::Csr;
 
 const KAPPA: f64 = 1e-3;
 

@@ -6,8 +6,8 @@
 //! number of entries is D² Σ over the offsets d of Π max(n − |d|, 0) over the axes.
 
 use super::grid::Grid;
-use crate::Csr;
 use crate::error::MatrixError;
+use crate::matrix::Csr;
 
 /// Where a neighbour lies: steps along x, y, z.
 pub(super) type Offset = [isize; 3];

@@ -7,8 +7,8 @@
 //! Reference: van Heukelum, Barkema & Bisseling 2002, doi:10.1006/jcph.2002.7095.
 
 use super::grid::Grid;
-use crate::Csr;
 use crate::error::MatrixError;
+use crate::matrix::Csr;
 
 const UP: f64 = 0.6;
 const DOWN: f64 = 0.4;

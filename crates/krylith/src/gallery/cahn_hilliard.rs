@@ -28,8 +28,8 @@
 
 use super::blocks::{NEAREST, Points, Row};
 use super::grid::Grid;
-use crate::Csr;
 use crate::error::MatrixError;
+use crate::matrix::Csr;
 use std::f64::consts::TAU;
 
 const TIME_STEP: f64 = 0.7;

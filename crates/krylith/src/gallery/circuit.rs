@@ -11,8 +11,8 @@
 
 use super::grid::Grid;
 use super::random::{SEED, hash, power_of_ten, uniform};
-use crate::Csr;
 use crate::error::MatrixError;
+use crate::matrix::Csr;
 
 const LEAK: f64 = 1e-6;
 

@@ -18,8 +18,8 @@
 
 use super::grid::{Grid, Stencil};
 use super::random::{SEED, hash, normal, power_of_ten, uniform};
-use crate::Csr;
 use crate::error::MatrixError;
+use crate::matrix::Csr;
 
 /// What the faces on the boundary carry.
 #[derive(Clone, Copy, PartialEq)]

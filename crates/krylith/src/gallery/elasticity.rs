@@ -16,8 +16,8 @@
 //! Same bits from both sides: the element matrix is mirrored, and both sides sum the shared elements in the same order.
 
 use super::grid::Grid;
-use crate::Csr;
 use crate::error::MatrixError;
+use crate::matrix::Csr;
 
 const POISSON_RATIO: f64 = 0.49;
 

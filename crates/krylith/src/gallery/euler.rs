@@ -23,8 +23,8 @@
 
 use super::blocks::{Points, Row};
 use super::grid::Grid;
-use crate::Csr;
 use crate::error::MatrixError;
+use crate::matrix::Csr;
 use std::f64::consts::TAU;
 
 /// γ, the ratio of the specific heats.

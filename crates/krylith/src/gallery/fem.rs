@@ -18,8 +18,8 @@
 use super::delaunay::{CELL, CENTRE, Points, Star, WINDOW, Window};
 use super::grid::Grid;
 use super::random::{SEED, hash, power_of_ten, uniform};
-use crate::Csr;
 use crate::error::MatrixError;
+use crate::matrix::Csr;
 use crate::parallel;
 
 /// Side of the blocks of one material in `thermal`, in cells.

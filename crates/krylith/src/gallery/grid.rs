@@ -1,7 +1,7 @@
 //! Uniform grids: cell (x, y, z) has index x + nx (y + ny z); a grid of two dimensions has nz = 1.
 
-use crate::Csr;
 use crate::error::MatrixError;
+use crate::matrix::Csr;
 use crate::parallel;
 use std::ops::RangeInclusive;
 

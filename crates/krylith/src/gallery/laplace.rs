@@ -9,8 +9,8 @@
 //! The 27-point matrix is the one of the HPCG benchmark: Dongarra, Heroux & Luszczek 2016, doi:10.1177/1094342015593158.
 
 use super::grid::{Grid, Stencil};
-use crate::Csr;
 use crate::error::MatrixError;
+use crate::matrix::Csr;
 
 const VELOCITY: [f64; 3] = [200.0, 140.0, 80.0];
 

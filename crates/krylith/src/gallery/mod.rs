@@ -44,8 +44,8 @@ pub use problem::{GalleryError, Problem};
 pub(crate) use random::normal;
 pub use random::random_vector;
 
-use crate::Csr;
 use crate::error::MatrixError;
+use crate::matrix::Csr;
 use grid::Grid;
 
 /// What there is to know about a problem before it has a size.

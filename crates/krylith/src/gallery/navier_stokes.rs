@@ -22,8 +22,8 @@
 use super::blocks::{Points, Row};
 use super::grid::Grid;
 use super::random::{SEED, normal};
-use crate::Csr;
 use crate::error::MatrixError;
+use crate::matrix::Csr;
 use std::f64::consts::TAU;
 
 const TIME_STEP: f64 = 1.0;

@@ -15,8 +15,8 @@
 use super::blocks::{Offset, Points, Row};
 use super::grid::Grid;
 use super::random::{SEED, hash, uniform};
-use crate::Csr;
 use crate::error::MatrixError;
+use crate::matrix::Csr;
 
 /// How far a point is moved along an axis at most, in cells.
 const JITTER: f64 = 0.1;

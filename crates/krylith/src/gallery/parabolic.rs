@@ -12,8 +12,8 @@
 //! (benchmarks/runs/2026-11-18-nvidia).
 
 use super::grid::Grid;
-use crate::Csr;
 use crate::error::MatrixError;
+use crate::matrix::Csr;
 
 const TIME_STEP: f64 = 0.1;
 

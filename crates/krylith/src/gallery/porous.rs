@@ -24,8 +24,8 @@
 
 use super::grid::Grid;
 use super::random::{SEED, hash, normal, power_of_ten, uniform};
-use crate::Csr;
 use crate::error::MatrixError;
+use crate::matrix::Csr;
 
 /// Side of a bed, in elements.
 const BED: usize = 6;

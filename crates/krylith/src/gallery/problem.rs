@@ -2,9 +2,9 @@
 
 use super::grid::Grid;
 use super::{ProblemInfo, problems};
-use crate::Csr;
 use crate::error::MatrixError;
-use crate::huge;
+use crate::matrix::Csr;
+use crate::memory::large_pages;
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
@@ -122,7 +122,7 @@ impl Problem {
     /// The matrix; made in parallel, the same bits on any number of threads. An error if there is no memory for it.
     pub fn generate(&self) -> Result<Csr<f64>, GalleryError> {
         let bytes = self.nnz_estimate().saturating_mul(12).saturating_add(8 * self.rows());
-        if !usize::try_from(bytes).is_ok_and(huge::has_room::<u8>) {
+        if !usize::try_from(bytes).is_ok_and(large_pages::has_room::<u8>) {
             return Err(MatrixError::OutOfMemory { bytes }.into());
         }
         Ok((self.info.generate)(&self.grid)?)

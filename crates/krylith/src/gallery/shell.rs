@@ -12,8 +12,8 @@
 
 use super::blocks::{Offset, Points, Row};
 use super::grid::Grid;
-use crate::Csr;
 use crate::error::MatrixError;
+use crate::matrix::Csr;
 
 const RADIUS: f64 = 60.0;
 const THICKNESS: f64 = 0.1;

@@ -12,8 +12,8 @@
 use super::blocks::{Offset, Points, Row};
 use super::grid::Grid;
 use super::random::{SEED, hash, power_of_ten, uniform};
-use crate::Csr;
 use crate::error::MatrixError;
+use crate::matrix::Csr;
 
 /// Side of the blocks of one material, in cells.
 const BLOCK: i64 = 16;

@@ -2,7 +2,7 @@
 //! Reference: numpy.lib.format, versions 1.0 to 3.0.
 
 use super::error::FormatError;
-use crate::huge;
+use crate::memory::large_pages;
 use crate::parallel;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -144,12 +144,12 @@ impl<'a> Array<'a> {
 }
 
 /// Numbers of N bytes each, converted in parallel.
-pub(crate) fn read_numbers<T: Copy + huge::Zero + Send, const N: usize>(
+pub(crate) fn read_numbers<T: Copy + large_pages::Zero + Send, const N: usize>(
     bytes: &[u8],
     number: impl Fn(&[u8; N]) -> T + Sync,
 ) -> Vec<T> {
     let (bytes, _) = bytes.as_chunks::<N>();
-    let mut numbers = huge::zeros(bytes.len());
+    let mut numbers = large_pages::zeros(bytes.len());
     parallel::for_each_piece_mut(&mut numbers, 1 << 14, |first, piece| {
         for (to, bytes) in piece.iter_mut().zip(&bytes[first..]) {
             *to = number(bytes);

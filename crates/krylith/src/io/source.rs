@@ -8,7 +8,7 @@
 use super::compression::Compression;
 use super::error::FormatError;
 use super::options::ReadOptions;
-use crate::huge;
+use crate::memory::large_pages;
 use crate::parallel;
 use std::borrow::Cow;
 use std::fs::File;
@@ -173,7 +173,7 @@ impl<'a> Source<'a> {
             return Ok(Cow::Borrowed(&bytes[self.start..]));
         }
         let out_of_memory = || std::io::Error::from(std::io::ErrorKind::OutOfMemory);
-        let mut bytes: Vec<u8> = huge::try_zeros(self.len).ok_or_else(out_of_memory)?;
+        let mut bytes: Vec<u8> = large_pages::try_zeros(self.len).ok_or_else(out_of_memory)?;
         parallel::try_for_each_piece_mut(&mut bytes, BLOCK, |at, block| self.fill(at, block))?;
         Ok(Cow::Owned(bytes))
     }

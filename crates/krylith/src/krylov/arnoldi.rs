@@ -15,7 +15,7 @@
 use super::hessenberg::{Column, Hessenberg};
 use super::{Status, judge};
 use crate::error::BackendError;
-use crate::huge;
+use crate::memory::large_pages;
 use crate::observe::{Iteration, Observer};
 use crate::scalar::{Real, Scalar};
 use crate::space::Space;
@@ -36,17 +36,17 @@ pub(super) struct Arnoldi<S: Space> {
 
 impl<S: Space> Arnoldi<S> {
     /// Room for a space of dimension m, at least 1.
-    pub(super) fn new(space: &S, layout: &S::Layout, m: usize) -> Result<Self, BackendError> {
+    pub(super) fn new(space: &S, size: &S::Size, m: usize) -> Result<Self, BackendError> {
         let m = m.max(1);
         // H, the only array that grows with the square of m.
         let entries = m.checked_add(1).and_then(|k| k.checked_mul(m));
-        if !entries.is_some_and(|entries| huge::has_room::<S::Scalar>(entries / 2)) {
+        if !entries.is_some_and(|entries| large_pages::has_room::<S::Scalar>(entries / 2)) {
             return Err(BackendError::Failed {
                 what: format!("no memory for a restart after {m} iterations"),
             });
         }
         Ok(Arnoldi {
-            v: (0..=m).map(|_| space.zeros(layout)).collect::<Result<_, _>>()?,
+            v: (0..=m).map(|_| space.zeros(size)).collect::<Result<_, _>>()?,
             h: vec![S::Scalar::ZERO; m],
             c: vec![S::Scalar::ZERO; m + 1],
             first: vec![S::Scalar::ZERO; m],
@@ -59,7 +59,7 @@ impl<S: Space> Arnoldi<S> {
         &mut self.v[0]
     }
 
-    /// v₁ /= β, its norm; H without columns. `other` is any finite vector of the layout: a space scales by `axpby`.
+    /// v₁ /= β, its norm; H without columns. `other` is any finite vector of the size: a space scales by `axpby`.
     pub(super) fn start(&mut self, space: &S, beta: S::Real, other: &S::Vector) -> Result<(), BackendError> {
         self.least_squares.start(beta);
         let scale = S::Scalar::from_real(S::Real::ONE / beta);

@@ -29,8 +29,8 @@ impl<S: Space> std::fmt::Debug for Best<S> {
 }
 
 impl<S: Space> Best<S> {
-    pub(super) fn new(space: &S, layout: &S::Layout) -> Result<Self, BackendError> {
-        Ok(Best { x: space.zeros(layout)?, kept: None, least: None })
+    pub(super) fn new(space: &S, size: &S::Size) -> Result<Self, BackendError> {
+        Ok(Best { x: space.zeros(size)?, kept: None, least: None })
     }
 
     /// Forgets the run before.

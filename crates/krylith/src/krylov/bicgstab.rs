@@ -31,7 +31,7 @@ use crate::scalar::{Real, Scalar};
 use crate::space::{Activity, Space};
 use crate::stop::StoppingCriterion;
 
-/// The workspace of a solve by BiCGStab; it serves any number of solves of the same layout.
+/// The workspace of a solve by BiCGStab; it serves any number of solves of the same size.
 pub struct BiCgStab<S: Space> {
     r: S::Vector,
     r_hat: S::Vector,
@@ -48,18 +48,18 @@ pub struct BiCgStab<S: Space> {
 impl<S: Space> BiCgStab<S> {
     /// Allocates everything that solves of this system need.
     pub fn new(system: System<'_, S>) -> Result<Self, BackendError> {
-        let layout = system.check()?;
+        let size = system.check()?;
         let System { space, a, m } = system;
         Ok(BiCgStab {
-            r: space.zeros(&layout)?,
-            r_hat: space.zeros(&layout)?,
-            p: space.zeros(&layout)?,
-            v: space.zeros(&layout)?,
-            t: space.zeros(&layout)?,
-            hats: [space.zeros(&layout)?, space.zeros(&layout)?],
+            r: space.zeros(&size)?,
+            r_hat: space.zeros(&size)?,
+            p: space.zeros(&size)?,
+            v: space.zeros(&size)?,
+            t: space.zeros(&size)?,
+            hats: [space.zeros(&size)?, space.zeros(&size)?],
             a_scratch: a.scratch(space)?,
             m_scratch: m.scratch(space)?,
-            best: Best::new(space, &layout)?,
+            best: Best::new(space, &size)?,
         })
     }
 

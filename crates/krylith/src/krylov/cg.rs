@@ -19,7 +19,7 @@ use crate::scalar::{Real, Scalar};
 use crate::space::{Activity, Space};
 use crate::stop::StoppingCriterion;
 
-/// The workspace of a solve by conjugate gradients; it serves any number of solves of the same layout.
+/// The workspace of a solve by conjugate gradients; it serves any number of solves of the same size.
 pub struct Cg<S: Space> {
     r: S::Vector,
     z: S::Vector,
@@ -35,16 +35,16 @@ pub struct Cg<S: Space> {
 impl<S: Space> Cg<S> {
     /// Allocates everything that solves of this system need.
     pub fn new(system: System<'_, S>) -> Result<Self, BackendError> {
-        let layout = system.check()?;
+        let size = system.check()?;
         let System { space, a, m } = system;
         Ok(Cg {
-            r: space.zeros(&layout)?,
-            z: space.zeros(&layout)?,
-            p: space.zeros(&layout)?,
-            q: space.zeros(&layout)?,
+            r: space.zeros(&size)?,
+            z: space.zeros(&size)?,
+            p: space.zeros(&size)?,
+            q: space.zeros(&size)?,
             a_scratch: a.scratch(space)?,
             m_scratch: m.scratch(space)?,
-            best: Best::new(space, &layout)?,
+            best: Best::new(space, &size)?,
             has_direction: false,
         })
     }

@@ -78,11 +78,11 @@ impl<S: Space> EisenstatCg<S> {
             return Ok(None);
         };
         let system = system.erased();
-        let layout = system.check()?;
-        let zeros = || space.zeros(&layout);
+        let size = system.check()?;
+        let zeros = || space.zeros(&size);
         Ok(Some(EisenstatCg {
             vectors: SplitVectors { r: zeros()?, p: zeros()?, t: zeros()?, w: zeros()? },
-            best: Best::new(space, &layout)?,
+            best: Best::new(space, &size)?,
             a_scratch: system.a.scratch(space)?,
             sweeps_scratch: sweeps.scratch(space)?,
         }))

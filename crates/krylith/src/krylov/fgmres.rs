@@ -24,7 +24,7 @@ use crate::space::{Activity, Space};
 use crate::stop::StoppingCriterion;
 use std::ops::ControlFlow;
 
-/// The workspace of a solve by flexible restarted GMRES; it serves any number of solves of the same layout.
+/// The workspace of a solve by flexible restarted GMRES; it serves any number of solves of the same size.
 pub struct Fgmres<S: Space> {
     arnoldi: Arnoldi<S>,
     z: Vec<S::Vector>,
@@ -37,14 +37,14 @@ impl<S: Space> Fgmres<S> {
     /// Allocates everything that solves of this system need, for a restart after every `restart` iterations (0 counts as
     /// 1).
     pub fn new(system: System<'_, S>, restart: usize) -> Result<Self, BackendError> {
-        let layout = system.check()?;
+        let size = system.check()?;
         let System { space, a, m } = system;
         Ok(Fgmres {
-            arnoldi: Arnoldi::new(space, &layout, restart)?,
-            z: (0..restart.max(1)).map(|_| space.zeros(&layout)).collect::<Result<_, _>>()?,
+            arnoldi: Arnoldi::new(space, &size, restart)?,
+            z: (0..restart.max(1)).map(|_| space.zeros(&size)).collect::<Result<_, _>>()?,
             a_scratch: a.scratch(space)?,
             m_scratch: m.scratch(space)?,
-            best: Best::new(space, &layout)?,
+            best: Best::new(space, &size)?,
         })
     }
 

@@ -32,7 +32,7 @@ use crate::space::{Activity, Space};
 use crate::stop::StoppingCriterion;
 use std::ops::ControlFlow;
 
-/// The workspace of a solve by restarted GMRES; it serves any number of solves of the same layout.
+/// The workspace of a solve by restarted GMRES; it serves any number of solves of the same size.
 pub struct Gmres<S: Space> {
     arnoldi: Arnoldi<S>,
     z: S::Vector,
@@ -45,14 +45,14 @@ impl<S: Space> Gmres<S> {
     /// Allocates everything that solves of this system need, for a restart after every `restart` iterations (0 counts as
     /// 1).
     pub fn new(system: System<'_, S>, restart: usize) -> Result<Self, BackendError> {
-        let layout = system.check()?;
+        let size = system.check()?;
         let System { space, a, m } = system;
         Ok(Gmres {
-            arnoldi: Arnoldi::new(space, &layout, restart)?,
-            z: space.zeros(&layout)?,
+            arnoldi: Arnoldi::new(space, &size, restart)?,
+            z: space.zeros(&size)?,
             a_scratch: a.scratch(space)?,
             m_scratch: m.scratch(space)?,
-            best: Best::new(space, &layout)?,
+            best: Best::new(space, &size)?,
         })
     }
 

@@ -35,7 +35,7 @@ use crate::stop::StoppingCriterion;
 /// ‖Aᴴ r‖ below this multiple of ε ‖A‖ ‖r‖ is zero.
 const LEAST_SQUARES: f64 = 100.0;
 
-/// The workspace of a solve by LSMR; it serves any number of solves of the same layout.
+/// The workspace of a solve by LSMR; it serves any number of solves of the same size.
 pub struct Lsmr<S: Space> {
     u: S::Vector,
     v: S::Vector,
@@ -53,18 +53,18 @@ pub struct Lsmr<S: Space> {
 impl<S: Space> Lsmr<S> {
     /// Allocates everything that solves of this system need.
     pub fn new(system: System<'_, S>) -> Result<Self, BackendError> {
-        let layout = system.check()?;
+        let size = system.check()?;
         let System { space, a, m } = system;
         Ok(Lsmr {
-            u: space.zeros(&layout)?,
-            v: space.zeros(&layout)?,
-            w: space.zeros(&layout)?,
-            t: space.zeros(&layout)?,
-            h: space.zeros(&layout)?,
-            h_bar: space.zeros(&layout)?,
+            u: space.zeros(&size)?,
+            v: space.zeros(&size)?,
+            w: space.zeros(&size)?,
+            t: space.zeros(&size)?,
+            h: space.zeros(&size)?,
+            h_bar: space.zeros(&size)?,
             a_scratch: a.scratch(space)?,
             m_scratch: m.scratch(space)?,
-            best: Best::new(space, &layout)?,
+            best: Best::new(space, &size)?,
         })
     }
 

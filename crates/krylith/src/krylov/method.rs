@@ -1,9 +1,9 @@
 //! Methods behind one interface, for whoever chooses one at run time.
 
 use super::{BiCgStab, Cg, Fgmres, Finish, Gmres, Lsmr, Minres, System};
-use crate::choice::Method;
 use crate::error::BackendError;
 use crate::observe::Observer;
+use crate::options::Method;
 use crate::space::Space;
 use crate::stop::StoppingCriterion;
 

@@ -57,7 +57,7 @@ const NEARLY_SINGULAR: f64 = 1e-6;
 /// Residuals of least squares differ by less than this.
 const SAME_LEVEL: f64 = 0.999;
 
-/// The workspace of a solve by MINRES; it serves any number of solves of the same layout.
+/// The workspace of a solve by MINRES; it serves any number of solves of the same size.
 pub struct Minres<S: Space> {
     r: S::Vector,
     /// βₖ uₖ.
@@ -80,19 +80,19 @@ pub struct Minres<S: Space> {
 impl<S: Space> Minres<S> {
     /// Allocates everything that solves of this system need.
     pub fn new(system: System<'_, S>) -> Result<Self, BackendError> {
-        let layout = system.check()?;
+        let size = system.check()?;
         let System { space, a, m } = system;
         Ok(Minres {
-            r: space.zeros(&layout)?,
-            u: space.zeros(&layout)?,
-            u_old: space.zeros(&layout)?,
-            q: space.zeros(&layout)?,
-            aq: space.zeros(&layout)?,
-            d: space.zeros(&layout)?,
-            d_old: space.zeros(&layout)?,
+            r: space.zeros(&size)?,
+            u: space.zeros(&size)?,
+            u_old: space.zeros(&size)?,
+            q: space.zeros(&size)?,
+            aq: space.zeros(&size)?,
+            d: space.zeros(&size)?,
+            d_old: space.zeros(&size)?,
             a_scratch: a.scratch(space)?,
             m_scratch: m.scratch(space)?,
-            best: Best::new(space, &layout)?,
+            best: Best::new(space, &size)?,
         })
     }
 

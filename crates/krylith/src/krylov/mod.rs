@@ -71,16 +71,16 @@ impl<S: Space> Clone for System<'_, S> {
 impl<S: Space> Copy for System<'_, S> {}
 
 impl<S: Space> System<'_, S> {
-    /// A square and M⁻¹ of the same layout.
-    fn check(&self) -> Result<S::Layout, BackendError> {
-        let layout = self.a.domain();
-        require_same("range and domain of A", &self.a.range(), &layout)?;
-        require_same("domain of M⁻¹ and of A", &self.m.domain(), &layout)?;
-        require_same("range of M⁻¹ and domain of A", &self.m.range(), &layout)?;
-        Ok(layout)
+    /// A square and M⁻¹ of the same size.
+    fn check(&self) -> Result<S::Size, BackendError> {
+        let size = self.a.domain();
+        require_same("range and domain of A", &self.a.range(), &size)?;
+        require_same("domain of M⁻¹ and of A", &self.m.domain(), &size)?;
+        require_same("range of M⁻¹ and domain of A", &self.m.range(), &size)?;
+        Ok(size)
     }
 
-    /// What every solve begins with: layouts agree; r = b − A x; ‖b‖ and ‖r‖ in one synchronisation.
+    /// What every solve begins with: sizes agree; r = b − A x; ‖b‖ and ‖r‖ in one synchronisation.
     fn start(
         &self,
         b: &S::Vector,
@@ -88,10 +88,10 @@ impl<S: Space> System<'_, S> {
         r: &mut S::Vector,
         a_scratch: &mut AnyScratch,
     ) -> Result<Iteration<S::Real>, BackendError> {
-        let layout = self.check()?;
-        require_same("b and the domain of A", &self.space.layout(b), &layout)?;
-        require_same("x and the domain of A", &self.space.layout(x), &layout)?;
-        require_same("workspace and the domain of A", &self.space.layout(r), &layout)?;
+        let size = self.check()?;
+        require_same("b and the domain of A", &self.space.size(b), &size)?;
+        require_same("x and the domain of A", &self.space.size(x), &size)?;
+        require_same("workspace and the domain of A", &self.space.size(r), &size)?;
         self.space.during(Activity::Product, || self.a.apply(self.space, x, r, a_scratch))?;
         self.space.axpby(S::Scalar::ONE, b, -S::Scalar::ONE, r)?;
         let mut squares = [S::Scalar::ZERO; 2];

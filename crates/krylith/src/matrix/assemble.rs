@@ -22,8 +22,9 @@
 use super::{Csr, Pattern};
 use crate::disjoint::DisjointSlice;
 use crate::error::MatrixError;
-use crate::huge;
+use crate::memory::large_pages;
 use crate::parallel;
+use crate::parallel::share;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
@@ -37,12 +38,6 @@ pub(crate) unsafe trait Entries<T>: Sync {
     fn len(&self) -> usize;
     /// Visits the entries of share `share` of `shares`, in order, as (row, column, value); always the same ones.
     fn for_each(&self, share: usize, shares: usize, visit: impl FnMut(u32, u32, T));
-}
-
-/// The bounds of share `k` of `shares` consecutive shares of `n` items.
-pub(crate) fn share(n: usize, k: usize, shares: usize) -> std::ops::Range<usize> {
-    let bound = |k: usize| (n as u128 * k as u128 / shares as u128) as usize;
-    bound(k)..bound(k + 1)
 }
 
 /// row_ptr, col_idx, values.
@@ -149,11 +144,11 @@ pub(crate) fn assemble<T: Scalar>(
 /// `n` times the same value on large pages, or an error if there is no memory for them. Of zeros no page is touched yet: the threads
 /// that fill an array are the first to write it.
 pub(crate) fn filled<T: Copy>(value: T, n: usize) -> Result<Vec<T>, MatrixError> {
-    if !huge::has_room::<T>(n) {
+    if !large_pages::has_room::<T>(n) {
         return Err(MatrixError::OutOfMemory { bytes: (n as u64).saturating_mul(size_of::<T>() as u64) });
     }
     let mut x = vec![value; n];
-    huge::advise_huge_pages(&mut x);
+    large_pages::advise_huge_pages(&mut x);
     Ok(x)
 }
 

@@ -13,7 +13,7 @@ use super::assemble::{Triplets, assemble};
 use super::pattern::check_dimensions;
 use super::{Csr, Pattern, check_length};
 use crate::error::MatrixError;
-use crate::huge;
+use crate::memory::large_pages;
 use crate::scalar::Scalar;
 
 /// Collects entries in any order and builds a matrix of them; those at the same place are summed.
@@ -74,9 +74,9 @@ impl<T: Scalar> TripletBuilder<T> {
     pub fn with_capacity(nrows: usize, ncols: usize, entries: usize) -> Self {
         let mut builder = Self::new(nrows, ncols);
         builder.reserve(entries);
-        huge::advise_huge_pages(builder.rows.spare_capacity_mut());
-        huge::advise_huge_pages(builder.columns.spare_capacity_mut());
-        huge::advise_huge_pages(builder.values.spare_capacity_mut());
+        large_pages::advise_huge_pages(builder.rows.spare_capacity_mut());
+        large_pages::advise_huge_pages(builder.columns.spare_capacity_mut());
+        large_pages::advise_huge_pages(builder.values.spare_capacity_mut());
         builder
     }
 

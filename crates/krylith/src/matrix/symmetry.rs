@@ -1,10 +1,11 @@
 //! How a matrix compares with its transpose, and the way from one stored triangle to the full matrix.
 #![allow(unsafe_code)]
 
-use super::assemble::{Entries, assemble, share};
+use super::assemble::{Entries, assemble};
 use super::{Csr, CsrRef, RowBits};
 use crate::error::MatrixError;
 use crate::parallel;
+use crate::parallel::share;
 use crate::scalar::Scalar;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};

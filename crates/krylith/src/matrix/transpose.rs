@@ -1,9 +1,10 @@
 //! Aᵀ, by the stable counting sort of `assemble` with rows and columns exchanged.
 #![allow(unsafe_code)]
 
-use super::assemble::{Entries, assemble, share};
+use super::assemble::{Entries, assemble};
 use super::{Csr, CsrRef};
 use crate::matrix::Pattern;
+use crate::parallel::share;
 use crate::scalar::Scalar;
 
 struct Exchanged<'a, T>(CsrRef<'a, T>);

@@ -15,11 +15,11 @@ pub type AnyScratch = Box<dyn Any + Send>;
 
 /// The object-safe form of [`LinearOperator`], which every operator has.
 pub trait AnyOperator<S: Space> {
-    /// The layout of x.
-    fn domain(&self) -> S::Layout;
+    /// The size of x.
+    fn domain(&self) -> S::Size;
 
-    /// The layout of y.
-    fn range(&self) -> S::Layout;
+    /// The size of y.
+    fn range(&self) -> S::Size;
 
     /// A scratch for applications.
     fn scratch(&self, space: &S) -> Result<AnyScratch, BackendError>;
@@ -78,11 +78,11 @@ pub(crate) fn own<T: 'static>(scratch: &mut AnyScratch) -> Result<&mut T, Backen
 }
 
 impl<S: Space, T: LinearOperator<S>> AnyOperator<S> for T {
-    fn domain(&self) -> S::Layout {
+    fn domain(&self) -> S::Size {
         LinearOperator::domain(self)
     }
 
-    fn range(&self) -> S::Layout {
+    fn range(&self) -> S::Size {
         LinearOperator::range(self)
     }
 
@@ -146,11 +146,11 @@ macro_rules! operator_in_box {
         impl<$($generics)*> $crate::operator::LinearOperator<S> for $type {
             type Scratch = $crate::operator::AnyScratch;
 
-            fn domain(&self) -> S::Layout {
+            fn domain(&self) -> S::Size {
                 self.$field.domain()
             }
 
-            fn range(&self) -> S::Layout {
+            fn range(&self) -> S::Size {
                 self.$field.range()
             }
 

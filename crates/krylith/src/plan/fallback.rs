@@ -1,9 +1,9 @@
 //! What follows a failure.
 
-use crate::choice::Method;
-use crate::error::SetupError;
+use crate::error::{BackendError, SetupError};
+use crate::options::Method;
+use crate::outcome::Outcome;
 use crate::precond::PrecondSpec;
-use crate::report::Outcome;
 use crate::transform::Ordering;
 use serde::{Deserialize, Serialize};
 use std::fmt::{Display, Formatter};
@@ -43,7 +43,9 @@ impl Failure {
         match error {
             SetupError::BadPivot { .. } => Some(Failure::BadPivot),
             SetupError::MissingDiagonal { .. } => Some(Failure::MissingDiagonal),
-            SetupError::MemoryLimit { .. } => Some(Failure::MemoryLimit),
+            SetupError::MemoryLimit { .. } | SetupError::Backend(BackendError::OutOfMemory { .. }) => {
+                Some(Failure::MemoryLimit)
+            }
             _ => None,
         }
     }

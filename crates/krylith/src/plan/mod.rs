@@ -7,29 +7,21 @@
 //!
 //! How a plan is chosen is described in the [module `solver`](crate::solver).
 
-mod cost;
-mod facts;
 mod fallback;
-mod mesh;
-mod neighbours;
-mod presets;
 mod proposal;
-mod row_facts;
-mod whole;
 
-pub use cost::{Applied, Expected, Machine, REFERENCE, Rates, StorageKind, Work, operations};
-pub use facts::Facts;
-pub(crate) use facts::has_constant_null_vectors;
+pub use crate::cost::{
+    Applied, DEVICE, Expected, MANY_CORE, Machine, Machines, Operations, PROCESSOR_DEVICE, REFERENCE, Rates,
+    Work, operations,
+};
+pub use crate::facts::{Facts, GridFacts, Mesh, wavefronts};
+pub use crate::options::StorageKind;
+pub use crate::setup::Considered;
 pub use fallback::{Failure, Fallback, Remedy};
-pub use mesh::{GridFacts, Mesh, wavefronts};
-pub(crate) use neighbours::Neighbourhood;
-pub use presets::{DEVICE, MANY_CORE};
-pub(crate) use proposal::{Asked, Likely};
+pub(crate) use proposal::Asked;
 pub use proposal::{Outlook, Proposal};
-pub(crate) use row_facts::TINY;
-pub(crate) use whole::Whole;
 
-use crate::choice::{Layout, MatchingMode, Method, Precision};
+use crate::options::{Layout, MatchingMode, Method, Precision};
 use crate::precond::PrecondSpec;
 use crate::sparsify::{Sparsification, Sparsify};
 use crate::transform::Ordering;
@@ -112,18 +104,6 @@ pub struct Predicted {
     pub set_up: f64,
     /// All that, and the iterations.
     pub total: f64,
-}
-
-/// A storage that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Considered {
-    /// Its name: `f32`, `grid`, `blocks`, `slices` or `rows`.
-    pub layout: String,
-    /// Whether it is taken.
-    pub taken: bool,
-    /// How, or why not.
-    pub reason: String,
 }
 
 /// A reason for a choice.

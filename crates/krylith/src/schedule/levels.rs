@@ -5,7 +5,8 @@
 
 use super::plan::{Rows, cost};
 use super::wavefront::level_of_rows;
-use crate::matrix::{Pattern, share};
+use crate::matrix::Pattern;
+use crate::parallel::share;
 use crate::team::Member;
 
 /// Rows a member below which a wavefront is not worth dividing.

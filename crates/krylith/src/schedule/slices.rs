@@ -8,8 +8,9 @@
 use super::SweepPlan;
 use super::blocks::{Blocks, Graph};
 use super::plan::{PlanId, PlanScratch, Schedule, cost};
-use crate::matrix::{Triangle, share};
+use crate::matrix::Triangle;
 use crate::parallel;
+use crate::parallel::share;
 use crate::team::{Member, Progress};
 use std::ops::Range;
 

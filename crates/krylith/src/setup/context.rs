@@ -1,16 +1,15 @@
 //! What a store needs to know of a system, and how much memory it may take.
 
 use super::{Attempts, Findings, SetupRecorder, available_memory};
-use crate::choice::{Layout, Method, Precision};
-use crate::engine::SolverSpace;
+use crate::elimination::{Incomplete, Kind, Triangles, bytes_by_rows, require_symmetric};
 use crate::error::{SetupError, row_in_words};
 use crate::matrix::{Csr, Pattern};
-use crate::operator::OwnRows;
+use crate::operator::{OwnRows, SolverSpace};
+use crate::options::{Layout, Method, Precision};
+use crate::outcome::Recovery;
 use crate::precond::PrecondSpec;
 use crate::precond::registry::OwnRecipe;
-use crate::precond::threshold::Triangles;
-use crate::precond::{Incomplete, Kind, bytes_by_rows, require_symmetric};
-use crate::report::Recovery;
+use crate::scalar::LARGEST_F32;
 use crate::schedule::Schedule;
 use crate::space::Threads;
 use std::borrow::Cow;
@@ -22,9 +21,6 @@ use std::sync::Arc;
 const PROPORTION: u64 = 100;
 /// And as large as this in any case.
 const SMALL: u64 = 64 << 20;
-
-/// Numbers below this, and their inverses, are well within the range of `f32`.
-pub(crate) const LARGEST_F32: f64 = 1e30;
 
 /// Bytes of a method's workspace, and of b, x and the recomputed residual beside it.
 pub(crate) fn vector_bytes(method: Method, rows: usize) -> u64 {
@@ -62,8 +58,8 @@ pub struct SetupContext<'a, S: SolverSpace> {
     pub options: SetupOptions,
     /// Where vectors live.
     pub space: &'a S,
-    /// The layout of vectors in the order of A.
-    pub layout: S::Layout,
+    /// The size of vectors in the order of A.
+    pub size: S::Size,
     /// A, if it is a matrix.
     pub a: Option<&'a Csr<f64>>,
     /// The matrix that the preconditioner is made from.
@@ -94,7 +90,7 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
     pub(crate) fn new(
         options: SetupOptions,
         space: &'a S,
-        layout: S::Layout,
+        size: S::Size,
         a: Option<&'a Csr<f64>>,
         source: &'a Csr<f64>,
         (method, scale): (Method, f64),
@@ -102,7 +98,7 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
         SetupContext {
             options,
             space,
-            layout,
+            size,
             a,
             source,
             method,
@@ -135,9 +131,9 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
         }
     }
 
-    /// The same for another matrix, as for a level of a hierarchy: `layout` is that of its vectors. Nothing brings its entries into range, and factors are in `f64` where
+    /// The same for another matrix, as for a level of a hierarchy: `size` is that of its vectors. Nothing brings its entries into range, and factors are in `f64` where
     /// the whole iteration was to be in `f32`.
-    pub fn of_level<'m>(&self, matrix: &'m Csr<f64>, layout: S::Layout) -> SetupContext<'m, S>
+    pub fn of_level<'m>(&self, matrix: &'m Csr<f64>, size: S::Size) -> SetupContext<'m, S>
     where
         'a: 'm,
     {
@@ -147,7 +143,7 @@ impl<'a, S: SolverSpace> SetupContext<'a, S> {
             other => other,
         };
         let options = SetupOptions { precision, ..options };
-        let mut level = SetupContext::new(options, space, layout, Some(matrix), matrix, (method, 1.0));
+        let mut level = SetupContext::new(options, space, size, Some(matrix), matrix, (method, 1.0));
         level.reserved = reserved;
         level.rows = self.rows.filter(|_| std::ptr::eq(matrix, self.source));
         level

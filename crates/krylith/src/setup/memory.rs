@@ -1,11 +1,10 @@
 //! How much memory a solve with an incomplete factor will take, predicted from the pattern before anything is allocated.
 
 use super::context::AROUND;
-use crate::choice::Method;
+use crate::elimination::bytes_by_rows;
 use crate::matrix::Pattern;
-use crate::precond::bytes_by_rows;
+use crate::options::Method;
 use crate::sliced::SlicedPattern;
-use crate::structured::predict_memory;
 use std::sync::Arc;
 
 /// Bytes of what a solve with IC(0) or ILU(0) holds besides A, b and x. Plans of the sweeps, a few per cent of the factor, are
@@ -33,21 +32,6 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// What the pattern of a square matrix predicts: on a grid, if it is that of one, with a number for every entry. Of one without a
-    /// full diagonal, what it would take by rows.
-    pub fn predict(pattern: &Arc<Pattern>) -> Self {
-        if let Some(memory) = predict_memory(pattern) {
-            return memory;
-        }
-        match SlicedPattern::find(pattern) {
-            Ok(sliced) => {
-                let sliced = Arc::new(sliced);
-                Self::in_slices(&sliced, &sliced, size_of::<f64>())
-            }
-            Err(reason) => Self::by_rows(pattern, &reason.to_string(), size_of::<f64>()),
-        }
-    }
-
     /// Of A in a placement with so many places, and of its factor.
     pub fn placed(layout: String, rows: usize, places: usize, copy: usize, factor: usize) -> Self {
         Memory { layout, copy, factor, rows, positions: Some(places) }

@@ -3,23 +3,34 @@
 //!
 //! How the matrices are kept, and how a preconditioner is made there, is in [`store`](crate::store).
 
-mod available;
 mod context;
 mod findings;
 mod memory;
 mod recorder;
 mod recover;
 
-pub use available::available_memory;
-pub(crate) use context::{LARGEST_F32, OneFactor, vector_bytes};
+pub use crate::memory::available_memory;
+pub(crate) use context::{OneFactor, vector_bytes};
 pub use context::{SetupContext, SetupOptions};
 pub(crate) use findings::{Findings, KnownValues};
 pub use memory::Memory;
-pub(crate) use recorder::agree;
 pub use recorder::{Attempts, SetupRecorder};
 
-use crate::plan::StorageKind;
+use crate::options::StorageKind;
 use crate::precond::PrecondSpec;
+use serde::{Deserialize, Serialize};
+
+/// A storage that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Considered {
+    /// Its name: `f32`, `grid`, `blocks`, `slices` or `rows`.
+    pub layout: String,
+    /// Whether it is taken.
+    pub taken: bool,
+    /// How, or why not.
+    pub reason: String,
+}
 
 /// The preconditioner's size and schedule and the order of rows, for the report.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@
 //! being nearest to A. What worked last is where the next matrix of a sequence begins.
 
 use crate::error::SetupError;
-use crate::report::Recovery;
+use crate::outcome::Recovery;
 use std::fmt::Display;
 
 /// The first shift.

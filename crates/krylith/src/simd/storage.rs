@@ -13,7 +13,7 @@ pub(crate) mod sealed {
 
     /// Access to stored numbers through lanes.
     #[allow(private_interfaces, private_bounds, reason = "nobody outside can name or implement this")]
-    pub trait Access: crate::scalar::Real + crate::huge::Zero {
+    pub trait Access: crate::scalar::Real + crate::memory::large_pages::Zero {
         /// # Safety
         /// As `Lanes::load`.
         unsafe fn load<L: Lanes>(from: *const Self) -> L::Pack;

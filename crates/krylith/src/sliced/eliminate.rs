@@ -7,7 +7,7 @@ use super::LANES;
 use super::kernels::{EliminationTask, FactorWriter};
 use super::order::EMPTY;
 use super::strips::{SlicedPattern, Strips};
-use crate::precond::form;
+use crate::elimination::form;
 use crate::simd::{Access, Lanes};
 use std::ops::Range;
 

@@ -12,12 +12,12 @@ use super::LANES;
 use super::kernels::{self, EliminationTask, FactorWriter};
 use super::matrix::Sliced;
 use super::strips::SlicedPattern;
+use crate::elimination::driver::{Factor, Plans, Triangular};
+use crate::elimination::{FirstBadPivot, Form, Incomplete, Kind};
 use crate::error::{BackendError, SetupError};
-use crate::huge;
 use crate::matrix::Triangle;
+use crate::memory::large_pages;
 use crate::operator::{Preconditioner, Recipe, Symbolic};
-use crate::precond::driver::{Factor, Plans, Triangular};
-use crate::precond::{FirstBadPivot, Form, Incomplete, Kind};
 use crate::schedule::{Schedule, SlicePlan, require_threads};
 use crate::simd::StorageScalar;
 use crate::space::Threads;
@@ -82,9 +82,9 @@ impl SlicedSymbolic {
         let kernels = SliceKernels {
             form: self.form,
             pattern: Arc::clone(pattern),
-            lower: huge::zeros(pattern.lower.len() * LANES),
-            diagonal: huge::zeros(pattern.positions()),
-            upper: huge::zeros(pattern.upper.len() * LANES),
+            lower: large_pages::zeros(pattern.lower.len() * LANES),
+            diagonal: large_pages::zeros(pattern.positions()),
+            upper: large_pages::zeros(pattern.upper.len() * LANES),
         };
         Factor::with_room(kernels, Arc::clone(&self.plans))
     }

@@ -11,7 +11,7 @@
 use super::LANES;
 use super::eliminate::{eliminate_both_with, eliminate_cholesky_with, mirror_with};
 use super::strips::{SlicedPattern, Strips};
-use crate::precond::{FirstBadPivot, Form};
+use crate::elimination::{FirstBadPivot, Form};
 use crate::simd::{Access, Lanes, dispatch};
 use std::ops::Range;
 
@@ -242,8 +242,8 @@ unsafe fn backward_with<L: Lanes, S: Access>(
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
+    use crate::elimination::{Kind, PreservedSums, Update};
     use crate::gallery::Problem;
-    use crate::precond::{Kind, PreservedSums, Update};
     use crate::simd::{Avx2, Avx512, Plain};
     use crate::sliced::Sliced;
     use crate::space::Threads;
@@ -258,8 +258,10 @@ mod tests {
         let p = Arc::new(SlicedPattern::find_with(a.pattern(), 4.0, 4.0).unwrap());
         let mut sliced = Sliced::zeros(&p);
         sliced.set(&Threads::new(1), &a).unwrap();
-        let (mut lower, mut upper) =
-            (crate::huge::zeros::<S>(p.lower.len() * LANES), crate::huge::zeros::<S>(p.upper.len() * LANES));
+        let (mut lower, mut upper) = (
+            crate::memory::large_pages::zeros::<S>(p.lower.len() * LANES),
+            crate::memory::large_pages::zeros::<S>(p.upper.len() * LANES),
+        );
         let mut diagonal = vec![0.0; p.positions()];
         let all = 0..p.order.slices();
         let f = FactorWriter {

@@ -10,11 +10,10 @@ use super::kernels::{self, Values};
 use super::strips::{POSITIONS_A_BASE, SlicedPattern};
 use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, SetupError};
-use crate::huge;
-use crate::matrix::{Csr, SeenValues, part_by_work};
-use crate::operator::LinearOperator;
+use crate::matrix::{Csr, SeenValues, require_pattern};
+use crate::memory::large_pages;
+use crate::operator::{LinearOperator, part_by_work};
 use crate::placement::storage;
-use crate::precond::require_pattern;
 use crate::space::{CHUNK, Threads, require_same};
 use crate::team::Member;
 use std::ops::Range;
@@ -45,12 +44,13 @@ struct Uniform {
 impl Sliced {
     /// All zero.
     pub fn zeros(pattern: &Arc<SlicedPattern>) -> Self {
-        let (lower, upper) = (huge::zeros(pattern.lower.len()), huge::zeros(pattern.upper.len()));
+        let (lower, upper) =
+            (large_pages::zeros(pattern.lower.len()), large_pages::zeros(pattern.upper.len()));
         Sliced {
             pattern: Arc::clone(pattern),
-            lower: huge::zeros(pattern.lower.len() * LANES),
-            diagonal: huge::zeros(pattern.positions()),
-            upper: huge::zeros(pattern.upper.len() * LANES),
+            lower: large_pages::zeros(pattern.lower.len() * LANES),
+            diagonal: large_pages::zeros(pattern.positions()),
+            upper: large_pages::zeros(pattern.upper.len() * LANES),
             uniform: Uniform { lower, upper, holds: false },
             seen: None,
         }

@@ -49,16 +49,14 @@ mod factor;
 mod kernels;
 mod matrix;
 mod order;
-mod shared;
-mod store;
+mod repeated;
 mod strips;
 
 pub use crate::simd::StorageScalar;
 pub use factor::{SlicedFactor, SlicedSymbolic};
 pub use matrix::Sliced;
 pub(crate) use order::LevelOrder;
-pub(crate) use shared::SharedSlices;
-pub(crate) use store::InSlices;
+pub(crate) use repeated::SharedSlices;
 pub use strips::{NotSliced, SlicedPattern};
 
 /// Rows of a slice, lanes of a strip.
@@ -67,10 +65,10 @@ pub(crate) use crate::simd::LANES;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::elimination::{Form, Incomplete, Kind, PreservedSums};
     use crate::gallery::Problem;
     use crate::matrix::{Csr, Pattern};
     use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
-    use crate::precond::{Form, Incomplete, Kind, PreservedSums};
     use crate::schedule::Schedule;
     use crate::space::{Space, Threads};
     use std::sync::Arc;
@@ -276,7 +274,7 @@ mod tests {
                 .allocate::<f64>();
             let error = f.refactor(&space, &sliced).unwrap_err();
             assert!(
-                matches!(error, crate::SetupError::BadPivot { row: 77, value } if value < 0.0),
+                matches!(error, crate::error::SetupError::BadPivot { row: 77, value } if value < 0.0),
                 "{error:?}"
             );
         }

@@ -8,8 +8,8 @@
 #![allow(unsafe_code)]
 
 use super::LANES;
-use crate::huge;
 use crate::matrix::Pattern;
+use crate::memory::large_pages;
 use crate::placement::Order;
 use std::ops::Range;
 
@@ -53,7 +53,7 @@ impl LevelOrder {
             levels[l + 1] = slices as u32;
         }
         let mut next: Vec<u32> = levels.iter().map(|&s| s * LANES as u32).collect();
-        let mut rows: Vec<u32> = huge::zeros(slices * LANES);
+        let mut rows: Vec<u32> = large_pages::zeros(slices * LANES);
         rows.fill(EMPTY);
         // Levels become positions in place.
         let mut positions = level;
@@ -118,7 +118,7 @@ unsafe impl Order for LevelOrder {
 }
 
 fn levels(pattern: &Pattern) -> Vec<u32> {
-    let mut level: Vec<u32> = huge::zeros(pattern.nrows());
+    let mut level: Vec<u32> = large_pages::zeros(pattern.nrows());
     for i in 0..pattern.nrows() {
         let columns = pattern.row(i);
         let split = columns.partition_point(|&j| (j as usize) < i);

@@ -11,11 +11,10 @@ use super::eliminate;
 use super::order::{EMPTY, LevelOrder};
 use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, SetupError};
-use crate::huge;
-use crate::matrix::Pattern;
+use crate::matrix::{Pattern, require_diagonal};
+use crate::memory::large_pages;
 use crate::parallel;
 use crate::placement;
-use crate::precond::require_diagonal;
 use crate::space::Threads;
 use std::ops::Range;
 use std::sync::Arc;
@@ -111,7 +110,7 @@ pub enum NotSliced {
 #[derive(Debug)]
 pub struct SlicedPattern {
     pub(super) source: Arc<Pattern>,
-    pub(super) order: Arc<LevelOrder>,
+    pub(crate) order: Arc<LevelOrder>,
     pub(super) lower: Strips,
     pub(super) upper: Strips,
     /// For every entry of the source its place among the values of its side, counted from `bases` of its position; unused for
@@ -207,7 +206,7 @@ impl SlicedPattern {
         with_places: bool,
     ) -> Result<Self, NotSliced> {
         let entries = source.nnz() - source.nrows();
-        let mut places: Vec<u32> = huge::zeros(if with_places { source.nnz() } else { 0 });
+        let mut places: Vec<u32> = large_pages::zeros(if with_places { source.nnz() } else { 0 });
         let tasks = cut(source, &order, &mut places, 2.0 * most_places).ok_or(NotSliced::Scattered)?;
         let strips: usize = tasks.iter().map(|t| t.lower.len() + t.upper.len()).sum();
         let fill = (strips * LANES) as f64 / entries.max(1) as f64;

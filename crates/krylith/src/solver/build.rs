@@ -1,18 +1,19 @@
 //! From a plan and a matrix to an engine, and what follows a failure on the way.
 
+use super::learning::{TrainedMatrix, train_by_solving};
 use super::options::Solver;
 use super::planned::{Place, divided_rows};
 use super::reorder::{Permutations, refused, reordered};
-use crate::choice::{Method, Precision};
-use crate::engine::{DynEngine, SolverSpace};
+use crate::engine::DynEngine;
 use crate::error::{BackendError, SetupError, SolveError};
-use crate::learn::{TrainedMatrix, train_by_solving};
 use crate::matrix::{Csr, exact_scale};
-use crate::operator::LinearOperator;
+use crate::operator::{LinearOperator, SolverSpace};
+use crate::options::{Method, Precision};
+use crate::outcome::Recovery;
 use crate::plan::{Failure, Remedy, SolvePlan};
 use crate::precond::PrecondSpec;
-use crate::report::Recovery;
-use crate::setup::{Findings, SetupContext, SetupOptions, SetupRecorder, SetupSummary, agree};
+use crate::setup::{Findings, SetupContext, SetupOptions, SetupRecorder, SetupSummary};
+use crate::space::agree;
 use crate::sparsify::{Paired, Sparsify};
 use crate::store::{FindStore, in_stores, no_preconditioner};
 use crate::transform::{Ordering, order};
@@ -257,8 +258,8 @@ pub(super) fn set_up_permuted<S: SolverSpace>(
 }
 
 /// No preconditioner, for an operator that is no matrix.
-pub(super) fn without<S: SolverSpace>(space: &S, layout: S::Layout, method: Method) -> SetUp<S> {
-    let (engine, summary) = no_preconditioner(space, layout, method);
+pub(super) fn without<S: SolverSpace>(space: &S, size: S::Size, method: Method) -> SetUp<S> {
+    let (engine, summary) = no_preconditioner(space, size, method);
     SetUp { engine, summary, paired: None, trained: None }
 }
 

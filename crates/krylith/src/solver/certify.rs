@@ -5,7 +5,7 @@
 //! the iteration goes on, at most [`REPLACEMENTS`] times; after that the accuracy is what can be attained.
 //!
 //! "Converged" is said where ‖r̂‖ and a bound of ‖r̂ − (b − A x)‖ together meet the tolerance. The bound of `f64` is tried first, in
-//! the pass that computes r̂ (`matrix::residual`); only where it leaves the question open r̂ is computed in double-double. An
+//! the pass that computes r̂ (`operator::by_rows::residual`); only where it leaves the question open r̂ is computed in double-double. An
 //! operator without a matrix gives no bound, and the report says so.
 //!
 //! b and x are held multiplied by a power of two where b is out of range (`magnitude`); norms here are those of the scaled b.
@@ -13,16 +13,15 @@
 
 use super::iterate::multiply;
 use super::options::Solver;
-use super::patience::Watcher;
-use super::range::{Finding, Witness};
+use super::outside_range::{Finding, Witness};
+use super::slow_progress::Watcher;
 use super::workspace::Vectors;
-use crate::engine::SolverSpace;
 use crate::error::{BackendError, SolveError};
 use crate::krylov::{Finish, Status};
-use crate::matrix::norm_roundoff;
 use crate::observe::{Direction, Iteration, Observer};
-use crate::operator::{LinearOperator, ResidualBounds, ResidualNorms};
-use crate::report::{Certificate, Outcome};
+use crate::operator::{LinearOperator, ResidualBounds, ResidualNorms, SolverSpace, norm_roundoff};
+use crate::outcome::Outcome;
+use crate::report::Certificate;
 use crate::space::{Extremes, require_same};
 use crate::stop::{IterationLimit, Residual, StopReason, StoppingCriterion};
 use std::fmt::{Display, Formatter};
@@ -158,8 +157,8 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         options: &Solver,
         own: Option<&'a mut dyn StoppingCriterion<f64>>,
     ) -> Result<Self, SolveError> {
-        let layout = space.layout(&v.b);
-        require_same("b and the range of A", &layout, &a.range())?;
+        let size = space.size(&v.b);
+        require_same("b and the range of A", &size, &a.range())?;
         let sizes = sizes_of(space, "b", &v.b)?;
         let scale = sizes.scale_beside(guess);
         if scale != 1.0 {
@@ -168,7 +167,7 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
         Ok(Certifier {
             space,
             a,
-            unknowns: space.total(&layout),
+            unknowns: space.total(&size),
             rhs_norm: space.norm(&v.b)?,
             largest_rhs: sizes.largest * scale,
             largest_x: 0.0,
@@ -211,8 +210,8 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
 
     /// Whether this process has all of A, b and x.
     pub(super) fn is_alone(&self) -> bool {
-        let layout = self.a.domain();
-        self.space.total(&layout) == self.space.len(&layout)
+        let size = self.a.domain();
+        self.space.total(&size) == self.space.len(&size)
     }
 
     /// Takes another right-hand side, in the scale of the caller's, and this residual norm in the place of the tolerance, if one is given.
@@ -319,7 +318,7 @@ impl<'a, S: SolverSpace, A: LinearOperator<S>> Certifier<'a, S, A> {
             limit: IterationLimit(self.end.saturating_sub(self.iterations)),
             watcher,
         };
-        let own = self.space.len(&self.space.layout(&self.v.b));
+        let own = self.space.len(&self.space.size(&self.v.b));
         let room = if observer.wants_directions() { own } else { 0 };
         let mut watched = Watched {
             observer,

@@ -1,18 +1,18 @@
 //! The end of a solve without an answer: what can be said of A and b, and the best x that goes with it.
 
 use super::certify::{Certifier, Ended};
+use super::outside_range::Finding;
 use super::prepared::Prepared;
-use super::range::Finding;
 use super::stage::work;
-use crate::choice::Precision;
-use crate::engine::SolverSpace;
 use crate::error::SolveError;
 use crate::matrix::Csr;
-use crate::operator::LinearOperator;
+use crate::operator::{LinearOperator, SolverSpace};
+use crate::options::Precision;
+use crate::outcome::{Outcome, Recovery};
 use crate::precond::PrecondSpec;
 use crate::precond::direct::{DirectKind, DirectSymbolic};
 use crate::precond::registry::Construction;
-use crate::report::{Outcome, Recovery, Rung};
+use crate::report::Rung;
 use crate::setup::{Findings, SetupContext};
 use std::sync::Arc;
 
@@ -64,9 +64,9 @@ fn factors<S: SolverSpace, A: LinearOperator<S>>(
     rungs: &[Rung],
 ) -> Vec<Arc<DirectSymbolic>> {
     let Prepared { options, plan, method, summary, .. } = prepared;
-    let (space, layout) = (certifier.space(), certifier.a().domain());
+    let (space, size) = (certifier.space(), certifier.a().domain());
     let setup = options.setup_options(plan, Precision::F64);
-    let setup = SetupContext::new(setup, space, layout, Some(matrix), matrix, (*method, 1.0));
+    let setup = SetupContext::new(setup, space, size, Some(matrix), matrix, (*method, 1.0));
     let of_a = |kind: &PrecondSpec| *kind != summary.kind || prepared.factors_a(certifier.a());
     let mut kinds: Vec<_> =
         rungs.iter().map(|rung| rung.preconditioner.clone()).filter(|p| p.is_complete() && of_a(p)).collect();
@@ -112,7 +112,7 @@ pub(super) fn meets_along_null_vectors<S: SolverSpace, A: LinearOperator<S>>(
         return Ok(false);
     }
     let space = certifier.space();
-    let mut constant = space.zeros(&space.layout(x))?;
+    let mut constant = space.zeros(&space.size(x))?;
     space.fill(1.0, &mut constant)?;
     let meets = certifier.meets_along_any(&[constant], x)?;
     if meets {

@@ -1,13 +1,13 @@
 //! A run of a method, and what is made of its last iterate.
 
 use super::certify::{Certifier, Ended, Verdict};
-use super::patience::Watcher;
-use crate::engine::{DynEngine, EngineWorkspace, Operand, Run, SolverSpace};
+use super::slow_progress::Watcher;
+use crate::engine::{DynEngine, EngineWorkspace, Operand, Run};
 use crate::error::{BackendError, SolveError};
 use crate::krylov::Start;
 use crate::observe::Observer;
-use crate::operator::LinearOperator;
-use crate::report::Recovery;
+use crate::operator::{LinearOperator, SolverSpace};
+use crate::outcome::Recovery;
 use crate::space::Activity;
 use crate::stop::{IterationLimit, Residual};
 
@@ -28,7 +28,7 @@ pub(super) fn keep<'g, S: SolverSpace>(
 ) -> Result<&'g S::Vector, BackendError> {
     let guess = match guess {
         Some(guess) => guess,
-        none => none.insert(space.zeros(&space.layout(x))?),
+        none => none.insert(space.zeros(&space.size(x))?),
     };
     space.copy(x, guess)?;
     Ok(guess)
@@ -89,7 +89,7 @@ pub(super) fn take_best<S: SolverSpace, A: LinearOperator<S>>(
     let mut met = false;
     let mut measured = trusted && !certifier.is_lost();
     let mut least = if measured { comparable(certifier.residual_at_most()) } else { f64::INFINITY };
-    let mut kept = space.zeros(&space.layout(x))?;
+    let mut kept = space.zeros(&space.size(x))?;
     let found = engine.restore_kept(workspace, space, &mut kept)?;
     certifier.round_as_returned(&mut kept)?;
     let candidates = found.then_some((&kept, false)).into_iter().chain(start.map(|start| (start, true)));
@@ -127,8 +127,8 @@ pub(super) fn polish<S: SolverSpace, A: LinearOperator<S>>(
         if complete && certifier.is_at_limit() && !certifier.has_own_criterion() { CORRECTIONS } else { 0 };
     let mut slow = 0;
     for _ in 0..corrections {
-        let layout = space.layout(x);
-        let (mut r, mut d) = (space.zeros(&layout)?, space.zeros(&layout)?);
+        let size = space.size(x);
+        let (mut r, mut d) = (space.zeros(&size)?, space.zeros(&size)?);
         space.copy(certifier.residual(), &mut r)?;
         engine.begin(workspace, space, a, (&r, &d), false)?;
         let mut stop = (Residual { rtol: ROUGHLY, atol: 0.0 }, IterationLimit(ITERATIONS_OF_CORRECTION));

@@ -8,12 +8,11 @@
 
 use super::certify::Certifier;
 use super::null_space::{is_null_vector, orthonormal, project};
-use super::range::Finding;
-use crate::engine::SolverSpace;
+use super::outside_range::Finding;
 use crate::error::BackendError;
 use crate::gallery::random_vector;
 use crate::matrix::Csr;
-use crate::operator::{LinearOperator, Preconditioner};
+use crate::operator::{LinearOperator, Preconditioner, SolverSpace};
 use crate::precond::direct::{DirectSymbolic, SmallPivots};
 use std::sync::Arc;
 
@@ -60,7 +59,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Certifier<'_, S, A> {
                 Ok(())
             };
             refine(&mut z, STEPS)?;
-            let mut next = space.zeros(&space.layout(x))?;
+            let mut next = space.zeros(&space.size(x))?;
             space.upload(&z, &mut next)?;
             let before = start.iter().map(|v| v * v).sum::<f64>().sqrt();
             project(space, &basis, &mut next)?;
@@ -88,8 +87,8 @@ impl<S: SolverSpace, A: LinearOperator<S>> Certifier<'_, S, A> {
         if !is_whole {
             return Ok(());
         }
-        let layout = space.layout(x);
-        let (mut before, mut rest) = (space.zeros(&layout)?, space.zeros(&layout)?);
+        let size = space.size(x);
+        let (mut before, mut rest) = (space.zeros(&size)?, space.zeros(&size)?);
         space.copy(x, &mut before)?;
         // Where x was large, its rounding is what the shortest x is wrong by: it is corrected by what is left of the residual besides y.
         let Some((y, low)) = self.take_witness() else { return Ok(()) };

@@ -25,7 +25,7 @@
 //! A method that `auto` chose is left when it fails, or when the rest of it is predicted to cost twice as much as what follows: from CG to
 //! a complete Cholesky factor, or to MINRES if A is indefinite; from a BiCGStab that breaks down to GMRES(30) with its factor; then to GMRES(50) with a complete LDLᵀ and LU; then to an incomplete LU by threshold with
 //! columns exchanged; then to LSMR, which gives the least squares of a singular system; then to the first choice again. Each goes on from the best x so far. What a complete factor cannot
-//! improve is final. Costs are predicted from counts ([`plan::Machine`](crate::plan::Machine)), and no clock decides, so a plan is
+//! improve is final. Costs are predicted from counts ([`plan::Machine`](crate::cost::Machine)), and no clock decides, so a plan is
 //! the same on any number of threads. A method or preconditioner that the caller chose is not left for being slow. A fallback lasts for one solve: the next
 //! right-hand side begins with the prepared method again, until that has failed for two of them. From then on solves with this A begin with the rung that gave the
 //! answer, whose factor is kept (`winner`).
@@ -41,31 +41,34 @@ mod build;
 mod certify;
 mod end;
 mod iterate;
+pub(crate) mod learning;
 mod least_norm;
 mod null_space;
 mod options;
-mod patience;
+mod outside_range;
 mod plan;
 mod planned;
 mod prepared;
-mod range;
 mod refactor;
 mod reorder;
 mod rounding;
+mod runs;
+mod slow_progress;
 mod snap;
 mod stage;
-mod stages;
 mod threads;
 mod winner;
 mod workspace;
 
-pub use crate::choice::{Layout, MatchingMode, Method, Precision};
+pub use crate::memory::available_memory;
+pub use crate::names::NameError;
+pub use crate::options::{Layout, MatchingMode, Method, Precision};
 pub use crate::precond::registry::{
-    FillRule, NameError, Parameter, PrecondInfo, PrecondSpec, Suits, Threshold, Value, preconditioners,
+    FillRule, Parameter, PrecondInfo, PrecondSpec, Suits, Threshold, Value, preconditioners,
 };
-pub use crate::setup::{Memory, available_memory};
+pub use crate::setup::Memory;
 pub use null_space::NullSpace;
 pub use options::Solver;
 pub use prepared::Prepared;
-pub use stages::Watch;
+pub use runs::Watch;
 pub use threads::{STORES, Solution, solve};

@@ -5,20 +5,18 @@
 //!
 //! The part P Pᵀb is removed from b for the iteration. x is judged with b as it was given: ‖b − A x‖² = ‖b − P Pᵀb − A x‖² + ‖Pᵀb‖². If ‖Pᵀb‖ is below the tolerance, the
 //! iteration aims at what it leaves of the tolerance, and x converges like any other. If not, x is the least squares, the outcome is
-//! `least_squares`, and the part is the proof that no x has a smaller residual (`range`).
+//! `least_squares`, and the part is the proof that no x has a smaller residual (`outside_range`).
 //!
 //! A null space is never believed: a vector z is taken only if ‖A z‖ is within the rounding of that product. Whether Aᵀz = 0 decides which of them
 //! are used for b. What was found is remembered with the matrix it was found for, and looked for again where a solve has another one.
 
 use super::certify::{Certifier, Ended, Why};
 use super::options::Solver;
-use super::range::{Finding, PROJECTION};
-use crate::engine::{SolverSpace, rows_of};
+use super::outside_range::{Finding, PROJECTION};
 use crate::error::{BackendError, SolveError};
-use crate::matrix::norm_roundoff;
-use crate::operator::{LinearOperator, OwnRows};
-use crate::plan::{Facts, Whole, has_constant_null_vectors};
-use crate::report::{Outcome, Recovery};
+use crate::facts::{Facts, Whole, has_constant_null_vectors};
+use crate::operator::{LinearOperator, OwnRows, SolverSpace, norm_roundoff, rows_of};
+use crate::outcome::{Outcome, Recovery};
 use std::sync::Arc;
 
 /// The null space of A, as far as it is known.
@@ -172,9 +170,8 @@ impl<S: SolverSpace> NullSpaces<S> {
         if self.left.is_empty() || norm == 0.0 {
             return Ok(None);
         }
-        let layout = space.layout(certifier.b());
-        let (mut given, mut part, mut b) =
-            (space.zeros(&layout)?, space.zeros(&layout)?, space.zeros(&layout)?);
+        let size = space.size(certifier.b());
+        let (mut given, mut part, mut b) = (space.zeros(&size)?, space.zeros(&size)?, space.zeros(&size)?);
         space.copy(certifier.b(), &mut given)?;
         space.copy(&given, &mut b)?;
         // From its coefficients, so that its rounding is relative to the part, not to b; twice, so that what is left of Pᵀb is rounding.
@@ -187,7 +184,7 @@ impl<S: SolverSpace> NullSpaces<S> {
         if left <= PROJECTION * norm {
             space.fill(0.0, &mut b)?;
         }
-        let safe = 1.0 - 2.0 * norm_roundoff(space.total(&layout));
+        let safe = 1.0 - 2.0 * norm_roundoff(space.total(&size));
         let tolerance = certifier.certain_tolerance() * safe;
         let aim = (removed < tolerance).then(|| ((tolerance - removed) * (tolerance + removed)).sqrt());
         certifier.iterate_for(&b, aim)?;
@@ -205,7 +202,7 @@ impl<S: SolverSpace> NullSpaces<S> {
         let space = certifier.space();
         let mut meets = false;
         if !self.right.is_empty() {
-            let mut before = space.zeros(&space.layout(x))?;
+            let mut before = space.zeros(&space.size(x))?;
             space.copy(x, &mut before)?;
             if outcome != Outcome::Converged {
                 certifier.measure_precisely(x)?;
@@ -356,7 +353,7 @@ where
 {
     let mut basis: Vec<S::Vector> = Vec::new();
     for vector in vectors {
-        let mut q = space.zeros(&space.layout(vector))?;
+        let mut q = space.zeros(&space.size(vector))?;
         space.copy(vector, &mut q)?;
         let norm = space.norm(&q)?;
         project(space, &basis, &mut q)?;

@@ -1,11 +1,11 @@
 //! The options of a solve.
 
 use super::null_space::NullSpace;
-use crate::choice::{Layout, MatchingMode, Method, Precision};
-use crate::engine::DefaultSpace;
+use crate::cost::{Expected, Machine, REFERENCE};
 use crate::matrix::Csr;
-use crate::operator::{Preconditioner, Recipe, Symbolic};
-use crate::plan::{Expected, Fallback, Machine, REFERENCE};
+use crate::operator::{DefaultSpace, Preconditioner, Recipe, Symbolic};
+use crate::options::{Layout, MatchingMode, Method, Precision};
+use crate::plan::Fallback;
 use crate::precond::PrecondSpec;
 use crate::precond::registry::OwnRecipe;
 use crate::schedule::Schedule;
@@ -34,6 +34,7 @@ pub struct Solver {
     pub(super) is_of_transposed: bool,
     /// Whose figures predict costs.
     pub(super) machine: Arc<Machine>,
+    pub(super) has_machine: bool,
     pub(super) expected: Expected,
     pub(super) schedule: Schedule,
     pub(super) layout: Layout,
@@ -64,6 +65,7 @@ impl Default for Solver {
             null_space: NullSpace::Auto,
             is_of_transposed: false,
             machine: Arc::new(REFERENCE),
+            has_machine: false,
             expected: Expected::default(),
             schedule: Schedule::Auto,
             layout: Layout::Auto,
@@ -160,6 +162,7 @@ impl Solver {
     /// error of the solve if one of the figures is not a cost ([`Machine::validate`]).
     pub fn machine(mut self, machine: Machine) -> Self {
         self.machine = Arc::new(machine);
+        self.has_machine = true;
         self
     }
 
@@ -284,7 +287,7 @@ impl Solver {
 
     /// Whether costs are predicted for the reference, and no machine was given.
     pub fn predicts_for_reference(&self) -> bool {
-        *self.machine == REFERENCE
+        !self.has_machine
     }
 
     /// ‖r‖₂ ≤ rtol ‖b‖₂ suffices; 10⁻⁸ by default.

@@ -3,18 +3,19 @@
 use super::null_space::NullSpace;
 use super::options::Solver;
 use super::planned::{DividedFacts, Place};
-use crate::choice::{Method, Precision};
-use crate::engine::SolverSpace;
+use crate::cost::{Applied, Expected, Work};
 use crate::error::SolveError;
+use crate::facts::{Facts, Mesh};
 use crate::matrix::Csr;
-use crate::operator::LinearOperator;
+use crate::memory::available_memory;
+use crate::operator::{LinearOperator, SolverSpace};
+use crate::options::{Method, Precision, StorageKind};
 use crate::plan::{
-    Applied, Asked, Expected, Facts, Failure, Fallback, Mesh, Outlook, Predicted, Proposal, Reason,
-    ReasonCode, Remedy, SolvePlan, StorageKind, Work,
+    Asked, Failure, Fallback, Outlook, Predicted, Proposal, Reason, ReasonCode, Remedy, SolvePlan,
 };
 use crate::precond::PrecondSpec;
 use crate::precond::registry::{Construction, FillRule, Threshold};
-use crate::setup::{Findings, SetupContext, SetupRecorder, available_memory, vector_bytes};
+use crate::setup::{Findings, SetupContext, SetupRecorder, vector_bytes};
 use crate::sparsify::{LEAST_GAIN, LEAST_GAIN_OF_DEFAULT, Setting, Sparsified, Sparsify};
 use crate::store::{kind_of_store, likely_kind};
 use crate::transform::Ordering;
@@ -72,6 +73,10 @@ impl Solver {
         if !triangles {
             // The diagonal that is taken after a bad pivot is made from whole rows.
             plan.fallbacks.retain(|fallback| !matches!(fallback.then, Remedy::Diagonal));
+        }
+        if !stores.iter().any(|store| store.has_transposes()) {
+            let is_lsmr = |then: &Remedy| matches!(then, Remedy::Method { method: Method::Lsmr, .. });
+            plan.fallbacks.retain(|fallback| !is_lsmr(&fallback.then));
         }
         let plan = match &self.planned {
             Some(given) => {
@@ -204,7 +209,14 @@ impl Solver {
             Method::Minres | Method::Lsmr => Vec::new(),
             _ => {
                 let (machine, expected, store) = (&*self.machine, self.expected, available.store);
-                Proposal::all(&Asked { machine, method, precisions, layout, expected, store }, facts)
+                let asked = Asked { machine, method, precisions, layout, expected, store };
+                match Proposal::all(&asked, facts) {
+                    // A device keeps everything in `f64`, whatever is asked for.
+                    none if none.is_empty() => {
+                        Proposal::all(&Asked { precisions: &[Precision::F64], ..asked }, facts)
+                    }
+                    all => all,
+                }
             }
         }
     }
@@ -255,9 +267,13 @@ impl Solver {
         let (machine, expected) = (&self.machine, self.expected);
         let Construction::Direct(which) = factor.construct() else { return None };
         let grid = facts.mesh.as_ref().and_then(|mesh| mesh.grid.as_ref());
-        // An analysis alone costs some iterations.
-        let is_hopeless = machine.direct_at_least(matrix, which, grid, expected) > incomplete.cost
-            || machine.direct_analysis(matrix, which) > incomplete.share * incomplete.cost;
+        let least = machine.direct_at_least(matrix, which, grid, expected);
+        // An analysis alone costs some iterations, which it is worth where a grid in the plane says nearly what it will find.
+        // Iterations are predicted well there, too; of what is no M-matrix too many often are.
+        let is_planar = facts.mesh.as_ref().is_some_and(Mesh::is_planar_grid);
+        let is_close = is_planar && facts.m_matrix_signs && ABOVE_LEAST * least < incomplete.cost;
+        let is_hopeless = least > incomplete.cost
+            || !is_close && machine.direct_analysis(matrix, which) > incomplete.share * incomplete.cost;
         if is_hopeless {
             return None;
         }
@@ -483,6 +499,8 @@ struct Incomplete {
 
 /// Where iterations are predicted, an analysis in vain may cost this part of them.
 const SHARE_OF_ANALYSIS: f64 = 0.15;
+/// A complete factor of a grid in the plane costs about this much more than the least that one can.
+const ABOVE_LEAST: f64 = 1.5;
 
 /// A complete factor that may come first, and its method.
 fn first_complete(facts: &Facts) -> (Method, PrecondSpec) {

@@ -2,25 +2,27 @@
 
 use super::build::{SetUp, without};
 use super::certify::sizes_of;
+use super::learning::TrainedMatrix;
 use super::null_space::{NullSpace, NullSpaces};
 use super::options::Solver;
 use super::planned::{Place, Planned};
+use super::runs::{self, Solved, Watch};
 use super::stage::work;
-use super::stages::{self, Solved, Watch};
 use super::threads::Transposed;
 use super::winner::{Memory, Winner};
 use super::workspace::{Lease, Pool, Workspace};
-use crate::choice::Method;
-use crate::engine::{DefaultSpace, DynEngine, SolverSpace, rows_of};
+use crate::cost::Work;
+use crate::engine::DynEngine;
 use crate::error::{BackendError, SetupError, SolveError};
-use crate::learn::TrainedMatrix;
 use crate::matrix::{Csr, Pattern, SeenValues, sizes_of_matrix};
-use crate::operator::{LinearOperator, OwnRows};
-use crate::plan::{SolvePlan, Work};
+use crate::operator::{DefaultSpace, LinearOperator, OwnRows, SolverSpace, rows_of};
+use crate::options::Method;
+use crate::outcome::{Recovery, Seconds};
+use crate::plan::SolvePlan;
 use crate::precond::PrecondSpec;
-use crate::report::{Recovery, Report, Seconds};
-use crate::setup::{SetupSummary, agree};
-use crate::space::{holds_everywhere, require_same};
+use crate::report::Report;
+use crate::setup::SetupSummary;
+use crate::space::{agree, holds_everywhere, require_same};
 use crate::sparsify::{Paired, Sparsified};
 use crate::store::FindStore;
 use crate::transform::Ordering;
@@ -46,7 +48,7 @@ pub struct Prepared<A: LinearOperator<S>, S: SolverSpace = DefaultSpace> {
     pub(super) options: Solver,
     pub(super) space: Arc<S>,
     pub(super) stores: &'static [&'static dyn FindStore<S>],
-    pub(super) layout: S::Layout,
+    pub(super) size: S::Size,
     pub(super) method: Method,
     pub(super) engine: DynEngine<S>,
     pub(super) pool: Pool<S, A>,
@@ -150,7 +152,7 @@ impl Solver {
             space,
             pool: Pool::new(first),
             stores,
-            layout: a.domain(),
+            size: a.domain(),
             method,
             engine,
             summary,
@@ -195,7 +197,7 @@ impl Solver {
             pool: Pool::new(Workspace::new(Arc::clone(&space), &engine, a, method)?),
             space,
             stores,
-            layout: a.domain(),
+            size: a.domain(),
             method,
             engine,
             summary,
@@ -264,7 +266,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         watch: Watch<'_>,
     ) -> Result<Report, SolveError> {
         let mut workspace = self.pool.take(self, a, false)?;
-        require_same("b and the range of A", &self.space.layout(b), &a.range())?;
+        require_same("b and the range of A", &self.space.size(b), &a.range())?;
         let Workspace { space, vectors, .. } = &mut *workspace;
         space.begin_report(self.options.profile);
         space.copy(b, &mut vectors.b)?;
@@ -326,14 +328,14 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         watch: (Watch<'_>, Option<Arc<Winner<S>>>),
     ) -> Result<(Report, Option<Winner<S>>), SolveError> {
         let space = Arc::clone(&workspace.space);
-        let _span = tracing::info_span!("solve", rows = space.len(&self.layout)).entered();
+        let _span = tracing::info_span!("solve", rows = space.len(&self.size)).entered();
         let started = Instant::now();
         space.host().reset_statistics();
         self.refuse_stale(a)?;
         self.require_finite(a)?;
-        require_same("x and the domain of A", &space.layout(x), &a.domain())?;
+        require_same("x and the domain of A", &space.size(x), &a.domain())?;
         let guess = sizes_of(&*space, "the guess x", x)?;
-        let mut solved = stages::solve(self, a, workspace, x, guess.largest, watch)?;
+        let mut solved = runs::solve(self, a, workspace, x, guess.largest, watch)?;
         let (found, seconds) =
             (solved.found.take(), Seconds { solve: started.elapsed().as_secs_f64(), ..self.seconds });
         Ok((self.report(&space, solved, seconds), found))
@@ -398,7 +400,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
         }
         let trick = if without_product { ", Eisenstat's trick" } else { "" };
         // A method on the prepared factor may have another workspace than the prepared one.
-        let workspace = |method: Method| method.workspace_bytes(self.space.len(&self.layout)) as usize;
+        let workspace = |method: Method| method.workspace_bytes(self.space.len(&self.size)) as usize;
         let (after, before) = match engine {
             Some(_) => (0, 0),
             None => (workspace(method), workspace(self.method)),

@@ -2,11 +2,11 @@
 
 use super::build::set_up_permuted;
 use super::prepared::{Prepared, Seen};
-use crate::engine::SolverSpace;
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::{Csr, exact_scale};
-use crate::operator::LinearOperator;
-use crate::setup::{Attempts, SetupContext, SetupRecorder, agree};
+use crate::operator::{LinearOperator, SolverSpace};
+use crate::setup::{Attempts, SetupContext, SetupRecorder};
+use crate::space::agree;
 use crate::sparsify::{Paired, Sparsified, Sparsify};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -63,11 +63,11 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
             + self.paired.as_ref().map_or(0, Paired::bytes);
         if self.factored.is_some() && scale != 1.0 && !self.engine.is_scaled() {
             // Values that left the range since the preparation: everything is prepared anew, on the scaled matrix.
-            let Prepared { options, space, stores, method, layout, plan, .. } = self;
+            let Prepared { options, space, stores, method, size, plan, .. } = self;
             let mut setup = SetupContext::new(
                 options.setup_options(plan, plan.precision),
                 &**space,
-                layout.clone(),
+                size.clone(),
                 Some(matrix),
                 source,
                 (*method, scale),

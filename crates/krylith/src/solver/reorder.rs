@@ -4,15 +4,17 @@
 //! factor on a given pattern does not depend on them.
 
 use super::options::Solver;
-use crate::choice::{MatchingMode, Method};
-use crate::engine::{Matrices, PermutedMatrix, Reordered, Reordering, SolverSpace};
+use crate::engine::{Matrices, PermutedMatrix, Reordered, Reordering};
 use crate::error::{BackendError, SetupError, SolveError};
+use crate::facts::TINY;
 use crate::matrix::{Csr, Permutation, exact_scale};
-use crate::plan::TINY;
+use crate::operator::SolverSpace;
+use crate::options::{MatchingMode, Method};
+use crate::outcome::Recovery;
 use crate::precond::PrecondSpec;
-use crate::precond::threshold::{ByThreshold, Scale};
-use crate::report::Recovery;
+use crate::precond::threshold::ByThreshold;
 use crate::setup::{SetupContext, SetupRecorder, SetupSummary};
+use crate::store::Scale;
 use crate::store::{FindStore, in_stores};
 use crate::transform::{Matching, MatchingError, Ordering, OrderingError, order};
 
@@ -163,7 +165,7 @@ pub(super) fn reordered<S: SolverSpace>(
 ) -> Result<(Reordered<S>, SetupSummary), SolveError> {
     let SetupContext { options, space, method, source, .. } = *setup;
     let extra = bytes(setup);
-    let mut outer = SetupContext::new(options, space, setup.layout.clone(), setup.a, source, (method, 1.0));
+    let mut outer = SetupContext::new(options, space, setup.size.clone(), setup.a, source, (method, 1.0));
     outer.reserved = setup.reserved + extra as u64;
     outer.require_room(kind)?;
     let mut matrices = found.permute(setup, recorder)?;
@@ -184,7 +186,7 @@ pub(super) fn reordered<S: SolverSpace>(
     summary.held += extra;
     summary.ordering = found.words.join(", then ");
     let Permutations { rows, columns, .. } = found;
-    let reordering = Reordering::new(rows, columns, setup.layout.clone());
+    let reordering = Reordering::new(rows, columns, setup.size.clone());
     Ok((Reordered::new(reordering, matrices, engine), summary))
 }
 
@@ -217,8 +219,7 @@ impl Permutations {
     ) -> SetupContext<'a, S> {
         let (a, source) = (&matrices.a.matrix, &matrices.source().matrix);
         let SetupContext { options, space, method, .. } = *setup;
-        let mut inner =
-            SetupContext::new(options, space, setup.layout.clone(), Some(a), source, (method, 1.0));
+        let mut inner = SetupContext::new(options, space, setup.size.clone(), Some(a), source, (method, 1.0));
         inner.reserved = setup.reserved + bytes(setup) as u64;
         inner.own = setup.own;
         let permuted = |z: &Vec<f64>| self.columns.old().iter().map(|&j| z[j as usize]).collect();

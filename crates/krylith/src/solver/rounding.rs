@@ -9,10 +9,9 @@
 //! One thread, and only for an x that misses the tolerance by little with a backward error at rounding level. Cost: a transpose and a pass over A per sweep.
 
 use super::certify::Certifier;
-use crate::engine::SolverSpace;
 use crate::error::BackendError;
 use crate::matrix::Csr;
-use crate::operator::LinearOperator;
+use crate::operator::{LinearOperator, SolverSpace};
 
 /// Sweeps over all entries at most.
 const SWEEPS: usize = 30;
@@ -36,7 +35,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Certifier<'_, S, A> {
         space.download(x, &mut numbers)?;
         space.download(self.residual(), &mut r)?;
         let columns = matrix.transpose();
-        let mut moved = space.zeros(&space.layout(x))?;
+        let mut moved = space.zeros(&space.size(x))?;
         for _ in 0..SWEEPS {
             if !sweep(&columns, &mut numbers, &mut r) {
                 break;

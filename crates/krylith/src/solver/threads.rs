@@ -2,21 +2,16 @@
 
 use super::options::Solver;
 use super::prepared::{Prepared, Seen};
-use super::stages::Watch;
-use crate::block::InBlocks;
-use crate::engine::SolverSpace;
+use super::runs::Watch;
 use crate::error::{BackendError, SolveError};
 use crate::matrix::Csr;
 use crate::observe::Observer;
-use crate::operator::{AnyOperator, DynOperator, LinearOperator};
+use crate::operator::{AnyOperator, DynOperator, LinearOperator, SolverSpace};
 use crate::plan::SolvePlan;
-use crate::precond::{ByRows, InSingle};
 use crate::report::Report;
-use crate::sliced::InSlices;
 use crate::space::{Profile, Threads, cores, require_same};
 use crate::stop::StoppingCriterion;
-use crate::store::FindStore;
-use crate::structured::OnGrid;
+use crate::store::{ByRows, FindStore, InBlocks, InSingle, InSlices, OnGrid};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The stores of systems on threads, in the order in which they are asked.

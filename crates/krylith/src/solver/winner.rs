@@ -12,12 +12,12 @@
 
 use super::build::SetUp;
 use super::prepared::Seen;
-use crate::choice::{Method, Precision};
-use crate::engine::SolverSpace;
 use crate::error::BackendError;
 use crate::matrix::{Csr, mix};
+use crate::operator::SolverSpace;
+use crate::options::{Method, Precision};
+use crate::outcome::Recovery;
 use crate::plan::Remedy;
-use crate::report::Recovery;
 use crate::transform::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -107,7 +107,7 @@ impl<S: SolverSpace> Memory<S> {
 
 /// A number that differs for different right-hand sides.
 pub(super) fn fingerprint<S: SolverSpace>(space: &S, b: &S::Vector) -> Result<u128, BackendError> {
-    let mut own = vec![0.0; space.len(&space.layout(b))];
+    let mut own = vec![0.0; space.len(&space.size(b))];
     space.download(b, &mut own)?;
     Ok(own.iter().fold(own.len() as u128, |state, v| mix(state, v.to_bits())))
 }

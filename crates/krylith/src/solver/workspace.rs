@@ -1,10 +1,10 @@
 //! What solves write, kept from one to the next: one workspace for each solve that runs at the same time.
 
 use super::prepared::Prepared;
-use crate::choice::Method;
-use crate::engine::{DynEngine, EngineWorkspace, Operand, SolverSpace};
+use crate::engine::{DynEngine, EngineWorkspace, Operand};
 use crate::error::SolveError;
-use crate::operator::LinearOperator;
+use crate::operator::{LinearOperator, SolverSpace};
+use crate::options::Method;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -6,7 +6,9 @@
 //! processes take the same branches.
 
 mod activity;
+mod agree;
 mod binned;
+mod device_report;
 mod extremes;
 mod process;
 mod threads;
@@ -16,7 +18,9 @@ pub use crate::simd::LANES;
 pub(crate) use crate::team::cores;
 pub use crate::team::{TeamStatistics, ThreadLimit, most_threads};
 pub use activity::{Activity, Profile, Spent};
+pub(crate) use agree::agree;
 pub use binned::BinnedSum;
+pub use device_report::{DeviceReport, KernelTime};
 pub use extremes::Extremes;
 pub use process::Process;
 pub(crate) use process::{from_first, gather, holds_everywhere, received};
@@ -42,20 +46,20 @@ pub trait Space {
     /// A vector (this process's part of it, where there are several).
     type Vector;
     /// What must agree for two vectors to be added: a length; for many processes also who holds what.
-    type Layout: Clone + PartialEq + Debug + Send + Sync;
+    type Size: Clone + PartialEq + Debug + Send + Sync;
 
     /// A vector of zeros. The only operation that allocates.
-    fn zeros(&self, layout: &Self::Layout) -> Result<Self::Vector, BackendError>;
+    fn zeros(&self, size: &Self::Size) -> Result<Self::Vector, BackendError>;
 
-    /// The layout of a vector.
-    fn layout(&self, x: &Self::Vector) -> Self::Layout;
+    /// The size of a vector.
+    fn size(&self, x: &Self::Vector) -> Self::Size;
 
     /// How many numbers of a vector this process holds.
-    fn len(&self, layout: &Self::Layout) -> usize;
+    fn len(&self, size: &Self::Size) -> usize;
 
     /// How many numbers a vector has, those of all processes together.
-    fn total(&self, layout: &Self::Layout) -> usize {
-        self.len(layout)
+    fn total(&self, size: &Self::Size) -> usize {
+        self.len(size)
     }
 
     /// Copies numbers of this process's memory, as many as [`len`](Self::len) says, into a vector.
@@ -246,7 +250,7 @@ pub trait Space {
     }
 }
 
-/// `Err(Layout)` unless the two layouts agree.
+/// `Err(Size)` unless the two sizes agree.
 pub fn require_same<L: PartialEq + Debug>(
     what: &'static str,
     left: &L,
@@ -255,6 +259,6 @@ pub fn require_same<L: PartialEq + Debug>(
     if left == right {
         Ok(())
     } else {
-        Err(BackendError::Layout { what, left: format!("{left:?}"), right: format!("{right:?}") })
+        Err(BackendError::Size { what, left: format!("{left:?}"), right: format!("{right:?}") })
     }
 }

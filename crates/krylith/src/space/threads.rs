@@ -232,17 +232,17 @@ impl<T: Scalar> Space for Threads<T> {
     type Real = T::Real;
     type Scalar = T;
     type Vector = Vec<T>;
-    type Layout = usize;
+    type Size = usize;
 
     fn zeros(&self, n: &usize) -> Result<Vec<T>, BackendError> {
         let mut x = vec![T::ZERO; *n];
-        crate::huge::advise_huge_pages(&mut x);
+        crate::memory::large_pages::advise_huge_pages(&mut x);
         // The system gives untouched pages: each member is the first to write its own.
         self.fill(T::ZERO, &mut x)?;
         Ok(x)
     }
 
-    fn layout(&self, x: &Vec<T>) -> usize {
+    fn size(&self, x: &Vec<T>) -> usize {
         x.len()
     }
 

@@ -11,12 +11,13 @@
 
 use super::chains::{Cut, cut};
 use super::{Candidate, Sparsification, count_wavefronts, indicator};
-use crate::choice::{Method, Precision};
+use crate::cost::{Applied, Machine, Work};
+use crate::elimination::{Incomplete, Update, bytes_by_rows};
 use crate::matrix::Csr;
 use crate::operator::{Preconditioner, Recipe};
-use crate::plan::{Applied, Machine, StorageKind, Work};
+use crate::options::{Method, Precision, StorageKind};
+use crate::precond::PrecondSpec;
 use crate::precond::registry::Construction;
-use crate::precond::{Incomplete, PrecondSpec, Update, bytes_by_rows};
 use crate::space::Threads;
 
 /// In a trial on some 25 matrices of the catalogue and the gallery, dropping up to 0.02 took 1.004 times the iterations in the geometric mean and 1.17 at most, 0.03 took 1.015 and
@@ -217,8 +218,8 @@ fn sizes_in_factor(a: &Csr<f64>, setting: &Setting<'_>) -> Result<Sizes, &'stati
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::{MANY_CORE, REFERENCE};
     use crate::gallery::Problem;
-    use crate::plan::{MANY_CORE, REFERENCE};
 
     fn setting<'a>(machine: &'a Machine, space: &'a Threads<f64>, kind: &'a PrecondSpec) -> Setting<'a> {
         Setting {

@@ -1,8 +1,7 @@
 //! Â: a matrix without some of its entries off the diagonal.
 
 use crate::error::SetupError;
-use crate::matrix::{Csr, Pattern};
-use crate::precond::require_pattern;
+use crate::matrix::{Csr, Pattern, require_pattern};
 use std::sync::Arc;
 
 /// Â, and where in A its entries are, so that it can follow the values of A.

@@ -6,28 +6,43 @@
 //! A preconditioner is a recipe over any store (`set_up`): one more store is one type with one line in a list of [`FindStore`], one more
 //! preconditioner one arm of a match, and neither knows of the other.
 
+mod blocks;
+mod by_rows;
+mod by_threshold;
+mod grid;
+mod in_f32;
+mod inverse;
 mod of_the_whole;
 mod over;
+mod predict;
 mod set_up;
+mod slices;
 mod unplaced;
 
+pub(crate) use blocks::InBlocks;
+pub(crate) use by_rows::{ByRows, make_by_rows};
+pub(crate) use by_threshold::Scale;
+pub(crate) use grid::OnGrid;
+pub(crate) use in_f32::InSingle;
 pub use of_the_whole::OfTheWhole;
 pub use set_up::{Level, level};
 pub(crate) use set_up::{in_stores, kind_of_store, look, no_preconditioner};
 
 use crate::block::BlockKind;
-use crate::choice::Precision;
-use crate::engine::{DynEngine, Matrices, SolverSpace};
+use crate::elimination::Incomplete;
+use crate::engine::{DynEngine, Matrices};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::Csr;
-use crate::operator::{DynPreconditioner, Identity, Parts, Preconditioner};
+use crate::operator::{DynPreconditioner, Identity, Parts, Preconditioner, SolverSpace};
+use crate::options::{Precision, StorageKind};
 use crate::placement::{KeptMatrix, SharedPlacement};
-use crate::plan::{Outlook, StorageKind};
-use crate::precond::{Incomplete, PrecondSpec};
+use crate::plan::Outlook;
+use crate::precond::PrecondSpec;
 use crate::setup::{Memory, SetupContext, SetupRecorder, SetupSummary, Storing};
 use crate::sliced::SharedSlices;
 use crate::space::Threads;
 use over::Over;
+pub(crate) use slices::InSlices;
 use unplaced::{PlacedDiagonal, Unplaced};
 
 /// What a store is asked for.
@@ -111,6 +126,11 @@ pub trait FindStore<S: SolverSpace>: Sync {
 
     /// Whether it has the triangular factors that are chosen where nothing is predicted.
     fn has_triangles(&self) -> bool {
+        true
+    }
+
+    /// Whether it multiplies by the transposes of matrices and factors, as least squares need it.
+    fn has_transposes(&self) -> bool {
         true
     }
 
@@ -251,12 +271,12 @@ impl<S: SolverSpace> OverStore<S> {
         OverStore::Placed(DynPreconditioner::new(Unplaced::new(m, placement)))
     }
 
-    pub(super) fn identity(placement: Option<&SharedPlacement<S>>, layout: S::Layout) -> Self {
+    pub(super) fn identity(placement: Option<&SharedPlacement<S>>, size: S::Size) -> Self {
         match placement {
             Some(placement) => {
-                OverStore::Placed(DynPreconditioner::new(Identity::<S>::new(placement.layout())))
+                OverStore::Placed(DynPreconditioner::new(Identity::<S>::new(placement.size())))
             }
-            None => OverStore::InOrder(DynPreconditioner::new(Identity::<S>::new(layout))),
+            None => OverStore::InOrder(DynPreconditioner::new(Identity::<S>::new(size))),
         }
     }
 }

@@ -5,12 +5,12 @@
 //! made from all rows (`precond::fsai::of_parts`).
 
 use super::{FindStore, Found, Made, OverStore, Request, Store, no_sweeps};
-use crate::engine::SolverSpace;
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::Csr;
-use crate::operator::{DynPreconditioner, Given, LinearOperator, Preconditioner};
+use crate::operator::{DynPreconditioner, Given, LinearOperator, Preconditioner, SolverSpace};
+use crate::options::StorageKind;
 use crate::placement::{KeptMatrix, SharedPlacement};
-use crate::plan::{Outlook, StorageKind};
+use crate::plan::Outlook;
 use crate::precond::PrecondSpec;
 use crate::precond::registry::Construction;
 use crate::setup::{Memory, SetupContext, SetupRecorder};
@@ -114,7 +114,7 @@ impl<S: SolverSpace> Store<S> for DividedRows {
         })?;
         let host = made.ok_or_else(no_sweeps)?;
         let (nnz, bytes) = (host.entries(), host.bytes());
-        let m = OnHost { host, layout: setup.layout.clone(), first };
+        let m = OnHost { host, size: setup.size.clone(), first };
         Ok(Made { shift, ..Made::new(OverStore::InOrder(DynPreconditioner::new(m)), nnz, bytes) })
     }
 
@@ -128,7 +128,7 @@ impl<S: SolverSpace> Store<S> for DividedRows {
         let OverStore::InOrder(host) = made.m else {
             return Err(BackendError::Failed { what: "a factor in another order than A".into() }.into());
         };
-        let m = OnHost { host, layout: setup.layout.clone(), first: 0 };
+        let m = OnHost { host, size: setup.size.clone(), first: 0 };
         let Made { nnz, bytes, predicted, shift, words, .. } = made;
         let made = Made::new(OverStore::InOrder(DynPreconditioner::new(m)), nnz, bytes);
         Ok(Made { predicted, shift, words, ..made })
@@ -147,7 +147,7 @@ fn in_whole(error: SetupError, first: usize) -> SetupError {
 /// A preconditioner that threads of the host apply to what a process has of a vector.
 struct OnHost<S: SolverSpace> {
     host: DynPreconditioner<Threads<f64>, Csr<f64>>,
-    layout: S::Layout,
+    size: S::Size,
     /// The number of the first row.
     first: usize,
 }
@@ -162,16 +162,16 @@ struct HostScratch {
 impl<S: SolverSpace> LinearOperator<S> for OnHost<S> {
     type Scratch = HostScratch;
 
-    fn domain(&self) -> S::Layout {
-        self.layout.clone()
+    fn domain(&self) -> S::Size {
+        self.size.clone()
     }
 
-    fn range(&self) -> S::Layout {
-        self.layout.clone()
+    fn range(&self) -> S::Size {
+        self.size.clone()
     }
 
     fn scratch(&self, space: &S) -> Result<HostScratch, BackendError> {
-        let zeros = || vec![0.0; space.len(&self.layout)];
+        let zeros = || vec![0.0; space.len(&self.size)];
         Ok(HostScratch { x: zeros(), z: zeros(), own: self.host.scratch(space.host())? })
     }
 

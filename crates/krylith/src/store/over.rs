@@ -25,11 +25,11 @@ impl<K, M> Over<K, M> {
 impl<S: Space, K, M: LinearOperator<S>> LinearOperator<S> for Over<K, M> {
     type Scratch = M::Scratch;
 
-    fn domain(&self) -> S::Layout {
+    fn domain(&self) -> S::Size {
         self.m.domain()
     }
 
-    fn range(&self) -> S::Layout {
+    fn range(&self) -> S::Size {
         self.m.range()
     }
 

@@ -1,17 +1,20 @@
 //! From the name of a preconditioner to an engine, over whichever store takes the system.
 
+use super::inverse::{Inverse, limited_for};
 use super::{FindStore, Found, Kept, Made, Needs, OverStore, Request, Role, Store};
-use crate::choice::Method;
-use crate::engine::{DynEngine, InOrder, Matrices, PlacedEngine, SolverSpace};
+use crate::engine::{DynEngine, InOrder, Matrices, PlacedEngine};
 use crate::error::{BackendError, SetupError, SolveError};
-use crate::operator::{DynPreconditioner, OwnRows, Preconditioner};
+use crate::facts::{Facts, Whole};
+use crate::operator::{DynPreconditioner, OwnRows, Preconditioner, SolverSpace};
+use crate::options::{Method, StorageKind};
 use crate::placement::{AsGiven, KeptMatrix, SharedPlacement, Storage};
-use crate::plan::{Considered, Facts, SolvePlan, StorageKind, Whole};
-use crate::precond::fsai::{Fsai, InParts, Inverse, InverseRows, limited_for};
+use crate::plan::SolvePlan;
+use crate::precond::PrecondSpec;
+use crate::precond::fsai::{Fsai, InParts, InverseRows};
 use crate::precond::registry::Construction;
-use crate::precond::{PrecondSpec, make_by_rows};
-use crate::setup::{OneFactor, SetupContext, SetupRecorder, SetupSummary, Storing, vector_bytes};
+use crate::setup::{Considered, OneFactor, SetupContext, SetupRecorder, SetupSummary, Storing, vector_bytes};
 use crate::space::holds_everywhere;
+use crate::store::make_by_rows;
 use std::sync::Arc;
 
 /// What a preconditioner is made of, but for an approximate inverse, whose matrices come first.
@@ -52,7 +55,7 @@ pub(crate) fn in_stores<S: SolverSpace>(
         InStore::Parts(parts) => finish(&setup, kind, *parts),
         InStore::Engine(engine, summary) => Ok((engine, summary)),
         InStore::Nowhere if kind.is_none() => {
-            Ok(no_preconditioner(setup.space, setup.layout.clone(), setup.method))
+            Ok(no_preconditioner(setup.space, setup.size.clone(), setup.method))
         }
         // What no store has taken must not run without a preconditioner.
         InStore::Nowhere => Err(unsupported()),
@@ -88,7 +91,7 @@ pub fn level<S: SolverSpace>(
         Some(Matrices { a, .. }) => a,
         None => store.keep(&setup, Role::Source, setup.source, recorder)?,
     };
-    let placement = store.placement().unwrap_or_else(|| Arc::new(AsGiven(setup.layout.clone())));
+    let placement = store.placement().unwrap_or_else(|| Arc::new(AsGiven(setup.size.clone())));
     Ok(Level { placement, matrix, made, words: described.0 })
 }
 
@@ -237,7 +240,7 @@ fn in_store<S: SolverSpace>(
         let made = match request.kind.is_none() {
             true => {
                 let placement = store.placement();
-                Made::new(OverStore::identity(placement.as_ref(), setup.layout.clone()), 0, 0)
+                Made::new(OverStore::identity(placement.as_ref(), setup.size.clone()), 0, 0)
             }
             false => {
                 let host = setup.on_host(store.precision_of_host(setup.options.precision));
@@ -473,10 +476,10 @@ fn expected<S: SolverSpace>(
 /// No preconditioner, in any space.
 pub(crate) fn no_preconditioner<S: SolverSpace>(
     space: &S,
-    layout: S::Layout,
+    size: S::Size,
     method: Method,
 ) -> (DynEngine<S>, SetupSummary) {
-    let bytes = vector_bytes(method, space.len(&layout)) as usize;
+    let bytes = vector_bytes(method, space.len(&size)) as usize;
     let summary = SetupSummary {
         kind: PrecondSpec::none(),
         nnz: 0,
@@ -489,15 +492,15 @@ pub(crate) fn no_preconditioner<S: SolverSpace>(
         held: bytes,
         storing: Storing::BY_ROWS,
     };
-    let m = DynPreconditioner::new(crate::operator::Identity::<S>::new(layout));
+    let m = DynPreconditioner::new(crate::operator::Identity::<S>::new(size));
     (Box::new(InOrder::new(m)), summary)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::choice::{Layout, Precision};
     use crate::matrix::Csr;
+    use crate::options::{Layout, Precision};
     use crate::schedule::Schedule;
     use crate::setup::SetupOptions;
     use crate::solver::STORES;

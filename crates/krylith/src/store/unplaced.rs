@@ -29,12 +29,12 @@ pub(super) struct UnplacedScratch<S: Space> {
 impl<S: Space<Vector: Send> + 'static> LinearOperator<S> for Unplaced<S> {
     type Scratch = UnplacedScratch<S>;
 
-    fn domain(&self) -> S::Layout {
-        self.placement.layout()
+    fn domain(&self) -> S::Size {
+        self.placement.size()
     }
 
-    fn range(&self) -> S::Layout {
-        self.placement.layout()
+    fn range(&self) -> S::Size {
+        self.placement.size()
     }
 
     fn scratch(&self, space: &S) -> Result<Self::Scratch, BackendError> {
@@ -98,7 +98,7 @@ impl PlacedDiagonal {
         m: DynPreconditioner<Threads<f64>, Csr<f64>>,
         placement: SharedPlacement<Threads<f64>>,
     ) -> Result<Self, BackendError> {
-        let (given, inverse) = (vec![0.0; m.domain()], vec![0.0; placement.layout()]);
+        let (given, inverse) = (vec![0.0; m.domain()], vec![0.0; placement.size()]);
         let mut diagonal = PlacedDiagonal { m, placement, given, inverse };
         diagonal.place(space)?;
         Ok(diagonal)

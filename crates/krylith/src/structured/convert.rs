@@ -4,14 +4,13 @@
 //! of points it has, if that offset stays in the grid from there.
 #![allow(unsafe_code)]
 
+use super::arrangement::Arrangement;
 use super::grid::Grid;
-use super::layout::Layout;
 use super::matrix::{StencilMatrix, Values};
 use super::stencil::{Offset, Stencil};
 use crate::disjoint::DisjointSlice;
 use crate::error::SetupError;
-use crate::matrix::{Csr, Pattern, RowBits, SeenValues, are_same};
-use crate::precond::require_pattern;
+use crate::matrix::{Csr, Pattern, RowBits, SeenValues, are_same, require_pattern};
 use crate::simd::LANES;
 use crate::space::Threads;
 use std::ops::Range;
@@ -24,7 +23,7 @@ const PIECE: usize = 4096;
 impl StencilMatrix {
     /// `Err(PatternChanged)` unless the matrix has the size of the grid and the pattern of the first one whose values were taken.
     pub(crate) fn require(&self, matrix: &Csr<f64>) -> Result<(), SetupError> {
-        let rows = self.layout.grid.points() * self.dof;
+        let rows = self.arrangement.grid.points() * self.dof;
         if matrix.nrows() != rows || matrix.ncols() != rows {
             return Err(SetupError::PatternChanged);
         }
@@ -63,7 +62,7 @@ impl StencilMatrix {
             self.values = Arc::new(self.room()?);
         }
         if !complete && self.present.is_empty() {
-            self.present = vec![0; self.layout.steps * self.stencil.len()];
+            self.present = vec![0; self.arrangement.steps * self.stencil.len()];
         }
         self.scatter_rows(space, matrix)?;
         self.took(space, matrix)
@@ -77,13 +76,13 @@ impl StencilMatrix {
 
     /// Blocks at these offsets that stay in the grid.
     pub(super) fn places(&self, offsets: &[Offset]) -> usize {
-        offsets.iter().map(|&o| self.layout.grid.places(o)).sum()
+        offsets.iter().map(|&o| self.arrangement.grid.places(o)).sum()
     }
 
     /// One number per offset, if the entries of each are equal and finite; `false` leaves everything as it was.
     fn set_constant(&mut self, space: &Threads<f64>, matrix: &Csr<f64>) -> bool {
-        let (layout, stencil) = (&*self.layout, &self.stencil);
-        let grid = layout.grid;
+        let (arrangement, stencil) = (&*self.arrangement, &self.stencil);
+        let grid = arrangement.grid;
         let n = grid.extents();
         // A point from which the offset stays in the grid.
         let sample = |o: &Offset| {
@@ -118,14 +117,14 @@ impl StencilMatrix {
             old.copy_from_slice(values);
             return true;
         }
-        let (values, present) = (values.clone(), presence(space, layout, stencil));
+        let (values, present) = (values.clone(), presence(space, arrangement, stencil));
         self.values = Arc::new(Values::Constant { values, present });
         true
     }
 
     fn scatter_rows(&mut self, space: &Threads<f64>, matrix: &Csr<f64>) -> Result<(), SetupError> {
-        let (layout, stencil, dof) = (&*self.layout, &self.stencil, self.dof);
-        let rows = Rows::new(layout.grid, stencil, &self.distances, dof);
+        let (arrangement, stencil, dof) = (&*self.arrangement, &self.stencil, self.dof);
+        let rows = Rows::new(arrangement.grid, stencil, &self.distances, dof);
         if dof == 1 && self.whole.is_empty() {
             self.whole = rows.whole(self.source.as_ref().unwrap_or(matrix.pattern()));
         }
@@ -141,9 +140,9 @@ impl StencilMatrix {
         let masked = !present.is_empty();
         let wrong = AtomicBool::new(false);
         space.team().run(|member| {
-            for unit in member.part(layout.units(), 1) {
-                layout.for_points(unit, |point, step, lane| {
-                    let number = layout.grid.number(point);
+            for unit in member.part(arrangement.units(), 1) {
+                arrangement.for_points(unit, |point, step, lane| {
+                    let number = arrangement.grid.number(point);
                     if whole.has(number) {
                         // SAFETY: every unit has one member, every point its own lane of a step; the row has an entry at each offset, `whole` being
                         // that of this pattern.
@@ -382,15 +381,15 @@ impl<'a> Rows<'a> {
 }
 
 /// Which of the eight points of each step have which neighbours.
-fn presence(space: &Threads<f64>, layout: &Layout, stencil: &Stencil) -> Vec<u8> {
+fn presence(space: &Threads<f64>, arrangement: &Arrangement, stencil: &Stencil) -> Vec<u8> {
     let width = stencil.len();
-    let mut present = vec![0u8; layout.steps * width];
+    let mut present = vec![0u8; arrangement.steps * width];
     let parts = DisjointSlice::new(&mut present);
     space.team().run(|member| {
-        for unit in member.part(layout.units(), 1) {
-            for (lines, z) in layout.lines_of(unit) {
+        for unit in member.part(arrangement.units(), 1) {
+            for (lines, z) in arrangement.lines_of(unit) {
                 for (k, &offset) in stencil.offsets().iter().enumerate() {
-                    layout.steps_with(offset, lines.clone(), z, |steps, lanes| {
+                    arrangement.steps_with(offset, lines.clone(), z, |steps, lanes| {
                         for step in steps {
                             let at = step * width + k;
                             // SAFETY: the steps of a unit have one member.

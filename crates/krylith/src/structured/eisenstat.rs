@@ -1,12 +1,12 @@
 //! The sweeps of Eisenstat's trick (`krylov::eisenstat`) on a grid, each fused with the vector updates before it.
 //!
 //! Bytes per point: 152, and 56 for the coefficients of a 7-point star unless they are constant; the usual way takes 168 and 104.
-//! Each piece of the layout has a sum of its own, in eight lanes; the sum of the pieces has no order.
+//! Each piece of the arrangement has a sum of its own, in eight lanes; the sum of the pieces has no order.
 #![allow(unsafe_code)]
 
+use super::arrangement::Piece;
 use super::factor::StencilFactor;
 use super::kernels::{self, Coefficients, Sides, Source, for_each_size, neighbour};
-use super::layout::Piece;
 use super::matrix::{StencilMatrix, with_sides};
 use super::pipeline::{Direction, PipelineScratch};
 use crate::disjoint::DisjointSlice;
@@ -37,13 +37,13 @@ fn sum_of(pieces: &[f64]) -> f64 {
 }
 
 impl<S: simd::StorageScalar> StencilFactor<S> {
-    /// The sweeps read A and D⁻¹ by the layout of the factor.
+    /// The sweeps read A and D⁻¹ by the arrangement of the factor.
     fn check_split(&self, v: &SplitVectors<Vec<f64>>) -> Result<(), BackendError> {
         self.require_ready()?;
-        let n = self.kernels().layout().positions(1);
+        let n = self.kernels().arrangement().positions(1);
         [&v.r, &v.p, &v.t, &v.w]
             .into_iter()
-            .try_for_each(|v| require_same("the vector and the layout", &v.len(), &n))
+            .try_for_each(|v| require_same("the vector and the arrangement", &v.len(), &n))
     }
 
     fn check_matrix(&self, a: &StencilMatrix) -> Result<(), BackendError> {
@@ -64,11 +64,11 @@ impl<S: simd::StorageScalar> SplitSweeps<Threads<f64>, StencilMatrix> for Stenci
         self.require_ready().is_ok()
             && self.kernels().has_triangles_of(a)
             && a.dof == 1
-            && Arc::ptr_eq(&a.layout, self.kernels().layout())
+            && Arc::ptr_eq(&a.arrangement, self.kernels().arrangement())
     }
 
     fn scratch(&self, space: &Threads<f64>) -> Result<Box<dyn Any + Send>, BackendError> {
-        let sums = vec![0.0; 2 * self.kernels().layout().pieces()];
+        let sums = vec![0.0; 2 * self.kernels().arrangement().pieces()];
         Ok(Box::new(Scratch { pipeline: PipelineScratch::new(space.threads()), sums }))
     }
 
@@ -81,17 +81,17 @@ impl<S: simd::StorageScalar> SplitSweeps<Threads<f64>, StencilMatrix> for Stenci
     ) -> Result<(), BackendError> {
         self.check_matrix(a)?;
         self.check_split(v)?;
-        let (layout, pipeline, diagonal) =
-            (&**self.kernels().layout(), self.kernels().pipeline(), self.stored_inverse());
-        let counters = Scratch::of(scratch)?.pipeline.begin(layout, 1, space.threads());
+        let (arrangement, pipeline, diagonal) =
+            (&**self.kernels().arrangement(), self.kernels().pipeline(), self.stored_inverse());
+        let counters = Scratch::of(scratch)?.pipeline.begin(arrangement, 1, space.threads());
         let (t, r) = (&v.t, DisjointSlice::new(&mut v.r));
         with_sides!(a, sides => {
             let Sides { lower, upper, below, above, .. } = sides;
             let sides = Sides { lower, diagonal, upper, below, above };
             space.team().run(|member| {
                 let sides = &sides;
-                pipeline.for_each_ready(&member, layout, Direction::Up, counters, 0, |piece| {
-                    // SAFETY: vectors of the layout's size; each piece once, after what its lower offsets lead to.
+                pipeline.for_each_ready(&member, arrangement, Direction::Up, counters, 0, |piece| {
+                    // SAFETY: vectors of the arrangement's size; each piece once, after what its lower offsets lead to.
                     unsafe { kernels::forward(1, sides, &piece, t.as_ptr(), r.as_mut_ptr()) };
                 });
             });
@@ -110,13 +110,17 @@ impl<S: simd::StorageScalar> SplitSweeps<Threads<f64>, StencilMatrix> for Stenci
         self.check_matrix(a)?;
         self.check_split(v)?;
         let Scratch { pipeline: progress, sums } = Scratch::of(scratch)?;
-        require_same("the scratch and the layout", &sums.len(), &(2 * self.kernels().layout().pieces()))?;
-        let (layout, pipeline) = (&**self.kernels().layout(), self.kernels().pipeline());
-        let counters = progress.begin(layout, 2, space.threads());
-        let pieces = layout.pieces();
+        require_same(
+            "the scratch and the arrangement",
+            &sums.len(),
+            &(2 * self.kernels().arrangement().pieces()),
+        )?;
+        let (arrangement, pipeline) = (&**self.kernels().arrangement(), self.kernels().pipeline());
+        let counters = progress.begin(arrangement, 2, space.threads());
+        let pieces = arrangement.pieces();
         let vectors = Vectors {
             inverse: self.kernels().inverse().as_ptr(),
-            real: layout.real.as_ptr(),
+            real: arrangement.real.as_ptr(),
             r: v.r.as_ptr(),
             p: v.p.as_mut_ptr(),
             t: v.t.as_mut_ptr(),
@@ -126,12 +130,12 @@ impl<S: simd::StorageScalar> SplitSweeps<Threads<f64>, StencilMatrix> for Stenci
             let sums = DisjointSlice::new(sums);
             with_sides!(a, sides => space.team().run(|member| {
                 let (sides, vectors, sums) = (&sides, &vectors, &sums);
-                pipeline.for_each_ready(&member, layout, Direction::Down, counters, 0, |piece| {
-                    // SAFETY: vectors of the layout's size; each piece once, after what its upper offsets lead to.
+                pipeline.for_each_ready(&member, arrangement, Direction::Down, counters, 0, |piece| {
+                    // SAFETY: vectors of the arrangement's size; each piece once, after what its upper offsets lead to.
                     unsafe { descend(1, sides, &piece, vectors, beta) };
                 });
                 member.barrier();
-                pipeline.for_each_ready(&member, layout, Direction::Up, counters, 1, |piece| {
+                pipeline.for_each_ready(&member, arrangement, Direction::Up, counters, 1, |piece| {
                     // SAFETY: as above for the lower offsets; t is finished since the barrier, every piece has sums of its own.
                     unsafe { ascend(1, sides, &piece, vectors, sums.as_mut_ptr(), pieces) };
                 });
@@ -149,13 +153,13 @@ impl<S: simd::StorageScalar> SplitSweeps<Threads<f64>, StencilMatrix> for Stenci
         scratch: &mut dyn Any,
     ) -> Result<f64, BackendError> {
         self.check_split(v)?;
-        require_same("x and the layout", &x.len(), &v.r.len())?;
-        let layout = &**self.kernels().layout();
+        require_same("x and the arrangement", &x.len(), &v.r.len())?;
+        let arrangement = &**self.kernels().arrangement();
         let sums = &mut Scratch::of(scratch)?.sums;
-        require_same("the scratch and the layout", &sums.len(), &(2 * layout.pieces()))?;
+        require_same("the scratch and the arrangement", &sums.len(), &(2 * arrangement.pieces()))?;
         let vectors = Vectors {
             inverse: self.kernels().inverse().as_ptr(),
-            real: layout.real.as_ptr(),
+            real: arrangement.real.as_ptr(),
             r: std::ptr::null(),
             p: std::ptr::null_mut(),
             t: v.t.as_mut_ptr(),
@@ -166,9 +170,9 @@ impl<S: simd::StorageScalar> SplitSweeps<Threads<f64>, StencilMatrix> for Stenci
                 (DisjointSlice::new(x), DisjointSlice::new(&mut v.r), DisjointSlice::new(sums));
             space.team().run(|member| {
                 let vectors = &vectors;
-                for unit in member.part(layout.units(), 1) {
-                    for piece in layout.pieces_of(unit) {
-                        // SAFETY: vectors of the layout's size; every unit has one member, every piece a sum of its own.
+                for unit in member.part(arrangement.units(), 1) {
+                    for piece in arrangement.pieces_of(unit) {
+                        // SAFETY: vectors of the arrangement's size; every unit has one member, every piece a sum of its own.
                         unsafe {
                             step(1, &piece, vectors, alpha, x.as_mut_ptr(), r.as_mut_ptr(), sums.as_mut_ptr())
                         };
@@ -176,7 +180,7 @@ impl<S: simd::StorageScalar> SplitSweeps<Threads<f64>, StencilMatrix> for Stenci
                 }
             });
         }
-        Ok(sum_of(&sums[..layout.pieces()]))
+        Ok(sum_of(&sums[..arrangement.pieces()]))
     }
 }
 

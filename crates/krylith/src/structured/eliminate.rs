@@ -16,12 +16,12 @@
     reason = "loops are inlined into functions for an instruction set, closures may not be"
 )]
 
+use super::arrangement::{Arrangement, NeighbourShift, NeighbourShifts, Piece};
 use super::invert::finish;
 use super::kernels::{Coefficients, Sides, Source, for_each_size};
-use super::layout::{Layout, NeighbourShift, NeighbourShifts, Piece};
 use super::stencil::Stencil;
-use crate::precond::form::{self, Update};
-use crate::precond::{FirstBadPivot, Form};
+use crate::elimination::form::{self, Update};
+use crate::elimination::{FirstBadPivot, Form};
 use crate::simd::{Access, LANES, Lanes, Simd, rolled};
 
 /// What a product of a lower and an upper block changes.
@@ -65,7 +65,7 @@ impl Steps {
 
 /// What is eliminated.
 pub(super) struct EliminationTask<'a, C, E, T> {
-    pub(super) layout: &'a Layout,
+    pub(super) arrangement: &'a Arrangement,
     pub(super) a: Sides<'a, C, E>,
     /// L and U of the factor, as they are read: A's where they stay those of A.
     pub(super) triangles: [T; 2],

@@ -9,17 +9,17 @@
 //! Bytes of both sweeps: 8 per entry off the diagonal (4 in `f32`), 16 dof² per point for D⁻¹, and 40 per row.
 #![allow(unsafe_code)]
 
+use super::arrangement::{Arrangement, NeighbourShifts, Piece};
 use super::eliminate::{EliminationTask, FactorWriter, Steps, eliminate};
 use super::kernels::{self, Coefficients, Constant, Sides};
-use super::layout::{Layout, NeighbourShifts, Piece};
 use super::matrix::{StencilMatrix, Values, with_sides};
 use super::pipeline::{Direction, GridPlan, Pipeline};
 use super::stencil::{Offset, Stencil};
+use crate::elimination::driver::{Factor, Plans, Triangular};
+use crate::elimination::{FirstBadPivot, Form, Incomplete, Kind};
 use crate::error::{BackendError, SetupError};
-use crate::huge;
+use crate::memory::large_pages;
 use crate::operator::{Preconditioner, Recipe, SplitSweeps, Symbolic};
-use crate::precond::driver::{Factor, Plans, Triangular};
-use crate::precond::{FirstBadPivot, Form, Incomplete, Kind};
 use crate::schedule::require_threads;
 use crate::simd::{LANES, StorageScalar};
 use crate::space::Threads;
@@ -31,7 +31,7 @@ pub type StencilFactor<S = f64> = Factor<StencilKernels<S>>;
 /// What does not depend on values.
 #[derive(Debug)]
 struct Shape {
-    layout: Arc<Layout>,
+    arrangement: Arc<Arrangement>,
     stencil: Stencil,
     dof: usize,
     form: Form,
@@ -89,23 +89,24 @@ impl StencilSymbolic {
             return Err(unsupported("fill where entries of the stencil are missing"));
         }
         let stencil = a.stencil.with_fill(level).ok_or_else(|| unsupported("fill on this stencil"))?;
-        let layout = &a.layout;
-        if !layout.fits(&stencil) {
-            return Err(unsupported("fill in this layout"));
+        let arrangement = &a.arrangement;
+        if !arrangement.fits(&stencil) {
+            return Err(unsupported("fill in this arrangement"));
         }
         let place = |side: &[Offset], o: &Offset| side.iter().position(|known| known == o);
-        let pipeline = Pipeline::new(layout, &stencil);
-        let plan = |direction| GridPlan { layout: Arc::clone(layout), pipeline, direction, threads };
+        let pipeline = Pipeline::new(arrangement, &stencil);
+        let plan =
+            |direction| GridPlan { arrangement: Arc::clone(arrangement), pipeline, direction, threads };
         let plans = Plans { down: plan(Direction::Up), up: plan(Direction::Down) };
         let shape = Shape {
             of_a: [
                 stencil.lower().iter().map(|o| place(a.stencil.lower(), o)).collect(),
                 stencil.upper().iter().map(|o| place(a.stencil.upper(), o)).collect(),
             ],
-            below: NeighbourShifts::new(layout, stencil.lower()),
-            above: NeighbourShifts::new(layout, stencil.upper()),
+            below: NeighbourShifts::new(arrangement, stencil.lower()),
+            above: NeighbourShifts::new(arrangement, stencil.upper()),
             pipeline,
-            layout: Arc::clone(layout),
+            arrangement: Arc::clone(arrangement),
             a_stencil: a.stencil.clone(),
             dof: a.dof,
             form,
@@ -124,7 +125,7 @@ impl StencilSymbolic {
 
     /// Numbers of one offset.
     fn numbers(&self) -> usize {
-        self.shape.layout.steps * self.shape.dof * self.shape.dof * LANES
+        self.shape.arrangement.steps * self.shape.dof * self.shape.dof * LANES
     }
 
     /// Bytes that a factor stored in `S` takes.
@@ -140,14 +141,14 @@ impl StencilSymbolic {
             let what = "narrow factors of several unknowns per point";
             return Err(BackendError::Unsupported { what }.into());
         }
-        let room = |offsets: usize| huge::zeros_or_error(offsets * self.numbers());
+        let room = |offsets: usize| large_pages::zeros_or_error(offsets * self.numbers());
         let triangles = match self.shares::<S>() {
             true => Triangles::OfA(None),
             false => {
                 Triangles::Own { lower: room(stencil.lower().len())?, upper: room(stencil.upper().len())? }
             }
         };
-        let inverse = huge::zeros_or_error(self.numbers())?;
+        let inverse = large_pages::zeros_or_error(self.numbers())?;
         let kernels = StencilKernels { shape: Arc::clone(&self.shape), triangles, inverse };
         Ok(Factor::with_room(kernels, Arc::clone(&self.plans)))
     }
@@ -198,8 +199,8 @@ impl<S: StorageScalar> StencilKernels<S> {
         self.shape.pipeline
     }
 
-    pub(super) fn layout(&self) -> &Arc<Layout> {
-        &self.shape.layout
+    pub(super) fn arrangement(&self) -> &Arc<Arrangement> {
+        &self.shape.arrangement
     }
 }
 
@@ -258,13 +259,13 @@ impl<S: StorageScalar> Triangular for StencilKernels<S> {
     type Elimination<'e> = Elimination<'e, S>;
 
     fn len(&self) -> usize {
-        self.shape.layout.positions(self.shape.dof)
+        self.shape.arrangement.positions(self.shape.dof)
     }
 
     fn require(&self, a: &StencilMatrix) -> Result<(), SetupError> {
         a.require_values()?;
-        let Shape { layout, stencil, a_stencil, dof, .. } = &*self.shape;
-        let fits = Arc::ptr_eq(&a.layout, layout)
+        let Shape { arrangement, stencil, a_stencil, dof, .. } = &*self.shape;
+        let fits = Arc::ptr_eq(&a.arrangement, arrangement)
             && a.stencil == *a_stencil
             && a.dof == *dof
             && (a.present.is_empty() || stencil == a_stencil);
@@ -287,22 +288,22 @@ impl<S: StorageScalar> Triangular for StencilKernels<S> {
     }
 
     unsafe fn eliminate(e: &Elimination<'_, S>, piece: Piece) {
-        let Shape { layout, dof, form, below, of_a, steps, .. } = e.shape;
+        let Shape { arrangement, dof, form, below, of_a, steps, .. } = e.shape;
         let (dof, form, of_a) = (*dof, *form, [of_a[0].as_slice(), of_a[1].as_slice()]);
         let present = (!e.a.present.is_empty()).then_some(e.a.present.as_slice());
         let (shift, bad, writer) = (e.shift, e.bad, &e.writer);
         with_sides!(e.a, a => {
-            // SAFETY: arrays are of the layout's size; the rest by the caller's promise.
+            // SAFETY: arrays are of the arrangement's size; the rest by the caller's promise.
             unsafe {
                 match writer.keeps_triangles() {
                     true => {
                         let triangles = [a.lower, a.upper];
-                        let task = EliminationTask { layout, a, triangles, of_a, present, below, steps, form, shift, bad };
+                        let task = EliminationTask { arrangement, a, triangles, of_a, present, below, steps, form, shift, bad };
                         eliminate(dof, &task, writer, &piece);
                     }
                     false => {
                         let triangles = writer.triangles(dof);
-                        let task = EliminationTask { layout, a, triangles, of_a, present, below, steps, form, shift, bad };
+                        let task = EliminationTask { arrangement, a, triangles, of_a, present, below, steps, form, shift, bad };
                         eliminate(dof, &task, writer, &piece);
                     }
                 }
@@ -324,9 +325,9 @@ impl<S: StorageScalar> Triangular for StencilKernels<S> {
 
     /// What elimination left in the place of the inverse of a row's pivot.
     fn pivot(&self, row: usize) -> f64 {
-        let Shape { layout, dof, .. } = &*self.shape;
+        let Shape { arrangement, dof, .. } = &*self.shape;
         let (number, k) = (row / dof, row % dof);
-        let (step, lane) = layout.place(layout.grid.point(number));
+        let (step, lane) = arrangement.place(arrangement.grid.point(number));
         self.inverse[((step * dof + k) * dof + k) * LANES + lane]
     }
 
@@ -341,8 +342,8 @@ impl<S: StorageScalar> Triangular for StencilKernels<S> {
     }
 
     fn nnz(&self) -> usize {
-        let Shape { layout, stencil, dof, form, missing, .. } = &*self.shape;
-        let (grid, squared) = (layout.grid, dof * dof);
+        let Shape { arrangement, stencil, dof, form, missing, .. } = &*self.shape;
+        let (grid, squared) = (arrangement.grid, dof * dof);
         let blocks = |offsets: &[Offset]| offsets.iter().map(|&o| grid.places(o)).sum::<usize>() * squared;
         let [below, above] = missing.map(|count| count * squared);
         match form.kind {

@@ -15,7 +15,7 @@
 use super::eliminate::{Block, EliminationTask};
 use super::kernels::Source;
 use crate::block::dense::{Blocks, Breakdown, invert_definite, invert_general};
-use crate::precond::{Kind, form};
+use crate::elimination::{Kind, form};
 use crate::simd::{LANES, Lanes, rolled};
 
 /// Inverts the block of the diagonal; zeros where there is no point. `size` is what the pivot is measured against.
@@ -52,7 +52,7 @@ unsafe fn finish_number<L: Lanes, C: Source, E: Source, T: Source>(
     size: &[f64; LANES],
     to: *mut f64,
 ) {
-    let real = task.layout.real[step];
+    let real = task.arrangement.real[step];
     let (mut inverse, mut fine) = ([0.0; LANES], true);
     for l in 0..LANES {
         pivot[l] = if real >> l & 1 == 1 { pivot[l] } else { 1.0 };
@@ -83,7 +83,7 @@ unsafe fn finish_block<L: Lanes, C: Source, E: Source, T: Source, const D: usize
     size: &[f64; LANES],
     to: *mut f64,
 ) {
-    let real = task.layout.real[step];
+    let real = task.arrangement.real[step];
     let mut blocks: Blocks<D, LANES> = [[[0.0; LANES]; D]; D];
     let rows = rolled::<D>();
     for c in 0..rows {
@@ -136,8 +136,8 @@ unsafe fn report<C, E, T>(
     to: *mut f64,
 ) {
     for l in 0..LANES {
-        if let (Some(point), Some(breakdown)) = (task.layout.point(step, l), breakdowns[l]) {
-            task.bad.report(task.layout.grid.number(point) * dof + breakdown.step);
+        if let (Some(point), Some(breakdown)) = (task.arrangement.point(step, l), breakdowns[l]) {
+            task.bad.report(task.arrangement.grid.number(point) * dof + breakdown.step);
             for entry in 0..dof * dof {
                 let pivot = if entry == breakdown.step * (dof + 1) { breakdown.pivot } else { 0.0 };
                 // SAFETY: an entry of lane l of this step.

@@ -11,11 +11,11 @@
 //! So the bits depend on nothing but the numbers. Loops have no branch for the boundary: coefficients that leave the grid are zero,
 //! and what they meet there is a finite number of the same sweep.
 //!
-//! What every function needs: vectors and coefficients of the layout's size, and for sweeps that the steps needed are finished.
+//! What every function needs: vectors and coefficients of the arrangement's size, and for sweeps that the steps needed are finished.
 #![allow(unsafe_code)]
 #![allow(clippy::needless_range_loop, reason = "see the note on loops")]
 
-use super::layout::{NeighbourShift, NeighbourShifts, Piece};
+use super::arrangement::{NeighbourShift, NeighbourShifts, Piece};
 use crate::simd::{Access, LANES, Lanes};
 
 /// Where the coefficients of one side come from: entry (row r, column c) of the block at offset o is number (o D + c) D + r.
@@ -214,7 +214,7 @@ pub(super) unsafe fn neighbour<L: Lanes, S: Access>(
 ) -> L::Pack {
     let a_step = (width * LANES) as isize;
     let own = from.wrapping_offset(reach.steps * a_step + reach.lanes);
-    // SAFETY: the lanes of a reach lead to places of the layout.
+    // SAFETY: the lanes of a reach lead to places of the arrangement.
     unsafe {
         if reach.own == u8::MAX {
             return S::load::<L>(own);

@@ -12,7 +12,7 @@
 //! smaller level. The upper offsets, turned around, give the same weights where the stencil is symmetric; otherwise the larger ones
 //! serve both sweeps.
 //!
-//! No sweep runs by these levels. Sweeps go along lines that lag (`layout`, `pipeline`); the layout takes the weight of y for the least lag, and the number of
+//! No sweep runs by these levels. Sweeps go along lines that lag (`arrangement`, `pipeline`); the arrangement takes the weight of y for the least lag, and the number of
 //! levels is what is reported and priced.
 //!
 //! Reference: Luo et al. 2025, section 4.1, doi:10.1145/3721145.3725745.

@@ -7,18 +7,18 @@
 //! A matrix of constant coefficients with one unknown per point needs none of them: one number per offset, and a byte for each offset
 //! of a step that says which of the eight points have that neighbour.
 //!
-//! Bytes of a product: 8 per entry and 16 per row, and the share of padding (see `layout`); with constant coefficients 1/8 per entry.
+//! Bytes of a product: 8 per entry and 16 per row, and the share of padding (see `arrangement`); with constant coefficients 1/8 per entry.
 #![allow(unsafe_code)]
 
+use super::arrangement::{Arrangement, ArrangementError, NeighbourShifts};
 use super::convert::distances;
 use super::grid::Grid;
 use super::kernels::{self};
-use super::layout::{Layout, LayoutError, NeighbourShifts};
 use super::stencil::{Offset, Stencil};
 use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, MatrixError, SetupError};
-use crate::huge;
 use crate::matrix::{Csr, Pattern, RowBits, SeenValues};
+use crate::memory::large_pages;
 use crate::operator::LinearOperator;
 use crate::placement::{self, Order, storage};
 use crate::simd::LANES;
@@ -53,7 +53,7 @@ pub const MOST_UNKNOWNS: usize = 8;
 /// ```
 #[derive(Debug, Clone)]
 pub struct StencilMatrix {
-    pub(super) layout: Arc<Layout>,
+    pub(super) arrangement: Arc<Arrangement>,
     pub(super) stencil: Stencil,
     pub(super) dof: usize,
     /// Shared with a factor whose triangles are those of A.
@@ -133,16 +133,16 @@ impl StencilMatrix {
         dof: usize,
         block: impl Fn([usize; 3], Offset, &mut [f64]) + Sync,
     ) -> Result<Self, SetupError> {
-        let layout = Arc::new(Layout::new(grid, &[stencil], dof)?);
-        let mut a = Self::zeros(&layout, stencil, dof)?;
+        let arrangement = Arc::new(Arrangement::new(grid, &[stencil], dof)?);
+        let mut a = Self::zeros(&arrangement, stencil, dof)?;
         let mut values = a.room()?;
         let parts = values.parts(dof);
-        let units = layout.units();
+        let units = arrangement.units();
         space.team().run(|member| {
             let mut room = [0.0; MOST_UNKNOWNS * MOST_UNKNOWNS];
             let room = &mut room[..dof * dof];
             for unit in member.part(units, 1) {
-                layout.for_points(unit, |point, step, lane| {
+                arrangement.for_points(unit, |point, step, lane| {
                     for (index, &offset) in stencil.offsets().iter().enumerate() {
                         if grid.at(point, offset).is_none() {
                             continue;
@@ -195,24 +195,24 @@ impl StencilMatrix {
         dof: usize,
         matrix: &Csr<f64>,
     ) -> Result<Self, SetupError> {
-        let layout = Arc::new(Layout::new(grid, &[stencil], dof)?);
-        let mut a = Self::zeros(&layout, stencil, dof)?;
+        let arrangement = Arc::new(Arrangement::new(grid, &[stencil], dof)?);
+        let mut a = Self::zeros(&arrangement, stencil, dof)?;
         a.set(space, matrix)?;
         Ok(a)
     }
 
-    /// A layout in which matrices and factors on all of these stencils have their place.
-    pub(crate) fn layout_for(
+    /// A arrangement in which matrices and factors on all of these stencils have their place.
+    pub(crate) fn arrangement_for(
         grid: Grid,
         stencils: &[&Stencil],
         dof: usize,
-    ) -> Result<Arc<Layout>, SetupError> {
-        Ok(Arc::new(Layout::new(grid, stencils, dof)?))
+    ) -> Result<Arc<Arrangement>, SetupError> {
+        Ok(Arc::new(Arrangement::new(grid, stencils, dof)?))
     }
 
     /// Places that are computed for each point.
     pub(crate) fn padding(&self) -> f64 {
-        self.layout.padding()
+        self.arrangement.padding()
     }
 
     /// Whether every entry has one across the diagonal.
@@ -220,9 +220,9 @@ impl StencilMatrix {
         if self.present.is_empty() || !self.stencil.is_symmetric() {
             return self.stencil.is_symmetric();
         }
-        let (grid, width) = (self.layout.grid, self.stencil.len());
+        let (grid, width) = (self.arrangement.grid, self.stencil.len());
         let has = |point: [usize; 3], offset: usize| {
-            let (step, lane) = self.layout.place(point);
+            let (step, lane) = self.arrangement.place(point);
             self.present[step * width + offset] >> lane & 1 == 1
         };
         crate::parallel::all(grid.points(), |number| {
@@ -251,17 +251,21 @@ impl StencilMatrix {
     }
 
     /// No coefficients yet.
-    pub(crate) fn zeros(layout: &Arc<Layout>, stencil: &Stencil, dof: usize) -> Result<Self, SetupError> {
+    pub(crate) fn zeros(
+        arrangement: &Arc<Arrangement>,
+        stencil: &Stencil,
+        dof: usize,
+    ) -> Result<Self, SetupError> {
         require_unknowns(dof)?;
         Ok(StencilMatrix {
-            layout: Arc::clone(layout),
+            arrangement: Arc::clone(arrangement),
             stencil: stencil.clone(),
             dof,
             values: Arc::new(Values::Constant { values: Vec::new(), present: Vec::new() }),
-            below: NeighbourShifts::new(layout, stencil.lower()),
-            above: NeighbourShifts::new(layout, stencil.upper()),
+            below: NeighbourShifts::new(arrangement, stencil.lower()),
+            above: NeighbourShifts::new(arrangement, stencil.upper()),
             present: Vec::new(),
-            distances: distances(&layout.grid, stencil),
+            distances: distances(&arrangement.grid, stencil),
             samples: vec![0.0; stencil.len()],
             seen: None,
             source: None,
@@ -272,7 +276,8 @@ impl StencilMatrix {
     /// Room for a number per entry.
     pub(super) fn room(&self) -> Result<Values, MatrixError> {
         let squared = self.dof * self.dof;
-        let zeros = |count: usize| huge::zeros_or_error(self.layout.steps * count * squared * LANES);
+        let zeros =
+            |count: usize| large_pages::zeros_or_error(self.arrangement.steps * count * squared * LANES);
         Ok(Values::Full {
             lower: zeros(self.stencil.lower().len())?,
             diagonal: zeros(1)?,
@@ -282,7 +287,7 @@ impl StencilMatrix {
 
     /// The grid.
     pub fn grid(&self) -> Grid {
-        self.layout.grid
+        self.arrangement.grid
     }
 
     /// The stencil.
@@ -312,32 +317,32 @@ impl StencilMatrix {
 
     /// Numbers of a vector, padding included.
     pub fn positions(&self) -> usize {
-        self.layout.positions(self.dof)
+        self.arrangement.positions(self.dof)
     }
 
     /// A vector of zeros.
     ///
     /// Places that belong to no point hold zeros and must: operators rely on them and leave them so, as do sums of vectors.
     pub fn vector(&self) -> Vec<f64> {
-        huge::zeros(self.positions())
+        large_pages::zeros(self.positions())
     }
 
-    /// Bytes of the coefficients and the layout.
+    /// Bytes of the coefficients and the arrangement.
     pub fn bytes(&self) -> usize {
         let values = match &*self.values {
             Values::Full { lower, diagonal, upper } => 8 * (lower.len() + diagonal.len() + upper.len()),
             Values::Constant { values, present } => 8 * values.len() + present.len(),
         };
-        values + self.present.len() + self.layout.real.len()
+        values + self.present.len() + self.arrangement.real.len()
     }
 
     /// Bytes with a number for every entry.
     pub(crate) fn predicted_bytes(&self) -> usize {
         let entries = self.stencil.len() * self.dof * self.dof;
-        self.layout.steps * (8 * LANES * entries + 1)
+        self.arrangement.steps * (8 * LANES * entries + 1)
     }
 
-    /// Brings a vector, one number per unknown in the order of rows, into the order of the layout.
+    /// Brings a vector, one number per unknown in the order of rows, into the order of the arrangement.
     pub fn gather(&self, space: &Threads<f64>, x: &[f64], laid_out: &mut [f64]) -> Result<(), BackendError> {
         placement::gather(space, &self.order(), x, laid_out)
     }
@@ -349,14 +354,14 @@ impl StencilMatrix {
 
     /// Where unknowns stand.
     pub(crate) fn order(&self) -> GridOrder {
-        GridOrder { layout: Arc::clone(&self.layout), dof: self.dof }
+        GridOrder { arrangement: Arc::clone(&self.arrangement), dof: self.dof }
     }
 }
 
 /// The places of the unknowns of a grid.
 #[derive(Debug, Clone)]
 pub(crate) struct GridOrder {
-    layout: Arc<Layout>,
+    arrangement: Arc<Arrangement>,
     dof: usize,
 }
 
@@ -365,11 +370,11 @@ impl GridOrder {
     /// line to line.
     #[inline(always)]
     fn rows_of(&self, unit: usize, dof: usize, mut visit: impl FnMut(usize, usize)) {
-        let Layout { grid, lag, .. } = *self.layout;
+        let Arrangement { grid, lag, .. } = *self.arrangement;
         let nx = grid.extents()[0];
-        for (lines, z) in self.layout.lines_of(unit) {
+        for (lines, z) in self.arrangement.lines_of(unit) {
             let first = [0, lines.start, z];
-            let (number, step) = (grid.number(first), self.layout.place(first).0);
+            let (number, step) = (grid.number(first), self.arrangement.place(first).0);
             let mut point = |x: usize, lane: usize| {
                 let row = (number + lane * nx + x) * dof;
                 let place = (step + lane * lag + x) * dof * LANES + lane;
@@ -387,21 +392,21 @@ impl GridOrder {
 // SAFETY: a unit has its own planes or groups of lines, and the gap after it; a point has one step and lane.
 unsafe impl Order for GridOrder {
     fn rows(&self) -> usize {
-        self.layout.grid.points() * self.dof
+        self.arrangement.grid.points() * self.dof
     }
 
     fn places(&self) -> usize {
-        self.layout.positions(self.dof)
+        self.arrangement.positions(self.dof)
     }
 
     fn units(&self) -> usize {
-        self.layout.units()
+        self.arrangement.units()
     }
 
     /// The steps of a unit and the gap after it; the first one has what is before it, too.
     fn span(&self, unit: usize) -> Range<usize> {
-        let (from, width) = (if unit == 0 { 0 } else { self.layout.unit_start(unit) }, self.dof * LANES);
-        from * width..self.layout.gap_after(unit).end * width
+        let (from, width) = (if unit == 0 { 0 } else { self.arrangement.unit_start(unit) }, self.dof * LANES);
+        from * width..self.arrangement.gap_after(unit).end * width
     }
 
     fn for_each_row(&self, unit: usize, visit: impl FnMut(usize, usize)) {
@@ -413,8 +418,8 @@ unsafe impl Order for GridOrder {
 
     fn row_at(&self, place: usize) -> Option<usize> {
         let (lane, rest) = (place % LANES, place / LANES);
-        let point = self.layout.point(rest / self.dof, lane)?;
-        Some(self.layout.grid.number(point) * self.dof + rest % self.dof)
+        let point = self.arrangement.point(rest / self.dof, lane)?;
+        Some(self.arrangement.grid.number(point) * self.dof + rest % self.dof)
     }
 }
 
@@ -459,7 +464,7 @@ impl LinearOperator<Threads<f64>> for StencilMatrix {
         // SAFETY: the lengths were checked; a unit has one member.
         space
             .team()
-            .run(|member| unsafe { self.multiply(member.part(self.layout.units(), 1), x, &y, |_| ()) });
+            .run(|member| unsafe { self.multiply(member.part(self.arrangement.units(), 1), x, &y, |_| ()) });
         Ok(())
     }
 
@@ -476,7 +481,7 @@ impl LinearOperator<Threads<f64>> for StencilMatrix {
         // SAFETY: the lengths were checked; a unit has one member, which says of each piece that it is written, and reads it again.
         Ok(unsafe {
             space.sum_written(
-                |member, written| self.multiply(member.part(self.layout.units(), 1), x, &y, written),
+                |member, written| self.multiply(member.part(self.arrangement.units(), 1), x, &y, written),
                 |range, sum| sum.add_products(&x[range.clone()], y.get(range)),
             )
         })
@@ -501,22 +506,22 @@ impl StencilMatrix {
         y: &DisjointSlice<'_, f64>,
         mut written: impl FnMut(Range<usize>),
     ) {
-        let (layout, dof) = (&*self.layout, self.dof);
+        let (arrangement, dof) = (&*self.arrangement, self.dof);
         let width = dof * LANES;
         let places = |steps: Range<usize>| steps.start * width..steps.end * width;
         with_sides!(self, sides => for unit in units {
             // SAFETY: by the caller's promise.
             unsafe {
                 if unit == 0 {
-                    clear(y, 0..layout.first, dof);
-                    written(places(0..layout.first));
+                    clear(y, 0..arrangement.first, dof);
+                    written(places(0..arrangement.first));
                 }
-                for piece in layout.pieces_of(unit) {
+                for piece in arrangement.pieces_of(unit) {
                     kernels::multiply(dof, &sides, &piece, x.as_ptr(), y.as_mut_ptr());
                     written(places(piece.steps));
                 }
-                clear(y, layout.gap_after(unit), dof);
-                written(places(layout.gap_after(unit)));
+                clear(y, arrangement.gap_after(unit), dof);
+                written(places(arrangement.gap_after(unit)));
             }
         });
     }
@@ -524,8 +529,8 @@ impl StencilMatrix {
 
 storage!(StencilMatrix);
 
-impl From<LayoutError> for SetupError {
-    fn from(error: LayoutError) -> Self {
+impl From<ArrangementError> for SetupError {
+    fn from(error: ArrangementError) -> Self {
         BackendError::Failed { what: error.to_string() }.into()
     }
 }

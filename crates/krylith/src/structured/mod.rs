@@ -8,7 +8,7 @@
 //! # By itself
 //!
 //! [`Solver`](crate::Solver) looks for a grid ([`Structure::detect`]) in every [`Csr`](crate::Csr) that gets an incomplete factor without
-//! threshold, in its own order of rows. It solves on the grid if the factor can be had there and the layout does not waste
+//! threshold, in its own order of rows. It solves on the grid if the factor can be had there and the arrangement does not waste
 //! places; `report.layout` then begins with `structured`. [`Layout::Slices`](crate::solver::Layout) turns it off. What is refused, and
 //! why, is in docs/structured.md.
 //!
@@ -82,13 +82,14 @@
 //!
 //! # Files
 //!
-//! `grid`, `stencil` and `mapping` say what a point, its neighbours and its level are; `detect` finds them in a matrix. `layout` has
+//! `grid`, `stencil` and `mapping` say what a point, its neighbours and its level are; `detect` finds them in a matrix. `arrangement` has
 //! the places of points in memory, `pipeline` the order in which threads take them. `matrix`, `factor` and `eisenstat` are what users
 //! hold; `kernels` and `eliminate` are the loops under them.
 //!
 //! References: Luo et al. 2025, doi:10.1145/3721145.3725745, for stencils, levels and waiting from block to block, there on GPUs;
-//! Eisenstat 1981, doi:10.1137/0902001. The layout is not the paper's: see docs/decisions/0009-structured-grids.md.
+//! Eisenstat 1981, doi:10.1137/0902001. The arrangement is not the paper's: see docs/decisions/0009-structured-grids.md.
 
+mod arrangement;
 mod convert;
 mod detect;
 mod eisenstat;
@@ -97,21 +98,18 @@ mod factor;
 mod grid;
 mod invert;
 mod kernels;
-mod layout;
 mod mapping;
 mod matrix;
 mod pipeline;
 mod stencil;
-mod store;
 
+pub use arrangement::ArrangementError;
 pub use detect::{NotStructured, Structure};
 pub use factor::{StencilFactor, StencilSymbolic};
 pub use grid::{Grid, GridError};
-pub use layout::LayoutError;
 pub use mapping::Mapping;
 pub use matrix::{MOST_UNKNOWNS, StencilMatrix};
 pub use stencil::{Elimination, LONGEST_REACH, MOST_OFFSETS, Offset, Stencil, StencilError};
-pub(crate) use store::{OnGrid, predict_memory};
 
 #[cfg(test)]
 mod picture;

@@ -1,8 +1,8 @@
-//! docs/wavefronts.svg: levels, and the eight lines of a step, drawn from the layout itself.
+//! docs/wavefronts.svg: levels, and the eight lines of a step, drawn from the arrangement itself.
 //!
 //! The test fails if the picture in docs/ is another one; `KRYLITH_DRAW=1 cargo test -p krylith --lib structured::picture` draws it.
 
-use super::layout::Layout;
+use super::arrangement::Arrangement;
 use super::mapping::Mapping;
 use super::{Grid, Stencil};
 use crate::simd::LANES;
@@ -29,7 +29,7 @@ struct Wavefronts {
 /// One grid with its stencil, at a moment of a sweep.
 struct Panel<'a> {
     stencil: &'a Stencil,
-    layout: Layout,
+    arrangement: Arrangement,
     mapping: Mapping,
     /// The step of the first group that is being computed: all eight lines have a point in it.
     step: usize,
@@ -42,9 +42,15 @@ fn text(size: i32) -> TextStyle<'static> {
 
 impl<'a> Panel<'a> {
     fn new(stencil: &'a Stencil, number: usize) -> Self {
-        let layout = Layout::new(Grid::new(&EXTENTS).unwrap(), &[stencil], 1).unwrap();
-        let step = layout.place([1, LANES - 1, 0]).0;
-        Panel { stencil, mapping: Mapping::new(stencil), layout, step, top: MARGIN.1 + number as i32 * PANEL }
+        let arrangement = Arrangement::new(Grid::new(&EXTENTS).unwrap(), &[stencil], 1).unwrap();
+        let step = arrangement.place([1, LANES - 1, 0]).0;
+        Panel {
+            stencil,
+            mapping: Mapping::new(stencil),
+            arrangement,
+            step,
+            top: MARGIN.1 + number as i32 * PANEL,
+        }
     }
 
     /// Corners of a point's square, drawn in a little.
@@ -54,7 +60,7 @@ impl<'a> Panel<'a> {
     }
 
     fn is_done(&self, point: [usize; 3]) -> bool {
-        self.layout.place(point).0 < self.step
+        self.arrangement.place(point).0 < self.step
     }
 
     fn centre(&self, point: [usize; 3]) -> (i32, i32) {
@@ -68,11 +74,11 @@ impl<'a> Panel<'a> {
     {
         let factor = |weight: usize| if weight == 1 { String::new() } else { weight.to_string() };
         let title =
-            format!("{}: level x + {}y, lag {}", self.stencil, factor(self.mapping.y), self.layout.lag);
+            format!("{}: level x + {}y, lag {}", self.stencil, factor(self.mapping.y), self.arrangement.lag);
         area.draw(&Text::new(title, (MARGIN.0, self.top - 42), text(19)))?;
-        let levels = self.mapping.levels(&self.layout.grid);
-        for number in 0..self.layout.grid.points() {
-            let point = self.layout.grid.point(number);
+        let levels = self.mapping.levels(&self.arrangement.grid);
+        for number in 0..self.arrangement.grid.points() {
+            let point = self.arrangement.grid.point(number);
             let colour = shade(self.mapping.level(point) as f64 / (levels - 1) as f64);
             area.draw(&Rectangle::new(
                 self.square(point, 0),
@@ -95,21 +101,21 @@ impl<'a> Panel<'a> {
     where
         B::ErrorType: 'static,
     {
-        let shown = self.layout.point(self.step, SHOWN).unwrap();
+        let shown = self.arrangement.point(self.step, SHOWN).unwrap();
         let level = self.mapping.level(shown);
-        for number in 0..self.layout.grid.points() {
-            let point = self.layout.grid.point(number);
+        for number in 0..self.arrangement.grid.points() {
+            let point = self.arrangement.grid.point(number);
             if self.mapping.level(point) == level {
                 let colour = if self.is_done(point) { WHITE } else { INK };
                 area.draw(&Circle::new(self.centre(point), 3, colour.filled()))?;
             }
         }
         for &offset in self.stencil.lower() {
-            let there = self.layout.grid.at(shown, offset).unwrap();
+            let there = self.arrangement.grid.at(shown, offset).unwrap();
             area.draw(&Circle::new(self.centre(there), 7, WHITE.stroke_width(2)))?;
         }
         for lane in 0..LANES {
-            let point = self.layout.point(self.step, lane).unwrap();
+            let point = self.arrangement.point(self.step, lane).unwrap();
             area.draw(&Rectangle::new(self.square(point, 1), WHITE.filled()))?;
             area.draw(&Rectangle::new(self.square(point, 1), INK.stroke_width(2)))?;
             let (x, y) = self.centre(point);
@@ -159,6 +165,6 @@ fn wavefronts() {
     }
     assert!(
         std::fs::read_to_string(&kept).unwrap() == drawn,
-        "docs/wavefronts.svg is not what the layout gives"
+        "docs/wavefronts.svg is not what the arrangement gives"
     );
 }

@@ -1,4 +1,4 @@
-//! How a team goes through the units of a layout: block-to-block waiting on progress counters.
+//! How a team goes through the units of a arrangement: block-to-block waiting on progress counters.
 //!
 //! The steps of every unit (a plane; in two dimensions a group of lines) are divided into consecutive parts, one per member, the same
 //! in all units: a member needs mostly what it computed itself, in this unit and in the one before. It enters its part of a unit when
@@ -6,9 +6,9 @@
 //! goes, and waits for the member there, who has waited for those in between. Both lead to a part before, or a unit before: there
 //! is no cycle to wait in. The backward sweep is the same seen from the other end.
 
-use super::layout::{Layout, Piece};
+use super::arrangement::{Arrangement, Piece};
 use super::stencil::{Offset, Stencil};
-use crate::matrix::share;
+use crate::parallel::share;
 use crate::schedule::SweepPlan;
 use crate::team::{Member, Progress};
 use std::sync::Arc;
@@ -40,12 +40,12 @@ impl PipelineScratch {
     }
 
     /// Counters of a team for so many runs, each from a base that all counts before are below.
-    pub(super) fn begin(&mut self, layout: &Layout, runs: usize, threads: usize) -> Counters<'_> {
+    pub(super) fn begin(&mut self, arrangement: &Arrangement, runs: usize, threads: usize) -> Counters<'_> {
         if self.progress.members() < threads {
             self.progress = Progress::new(threads);
         }
         let base = self.base;
-        let counts = layout.units() * layout.unit_steps() + 1;
+        let counts = arrangement.units() * arrangement.unit_steps() + 1;
         self.base += runs * counts;
         Counters { progress: &self.progress, base, counts }
     }
@@ -60,29 +60,30 @@ pub struct Counters<'s> {
 }
 
 impl Pipeline {
-    pub(super) fn new(layout: &Layout, stencil: &Stencil) -> Self {
+    pub(super) fn new(arrangement: &Arrangement, stencil: &Stencil) -> Self {
         let turned: Vec<Offset> = stencil.upper().iter().map(|o| o.map(|c| -c)).collect();
-        Pipeline { lower: layout.ahead(stencil.lower()), upper: layout.ahead(&turned) }
+        Pipeline { lower: arrangement.ahead(stencil.lower()), upper: arrangement.ahead(&turned) }
     }
 
     /// A member's part of run number `run`: each piece after what it needs. When a member returns others may still be at work.
     pub(super) fn for_each_ready(
         &self,
         member: &Member<'_>,
-        layout: &Layout,
+        arrangement: &Arrangement,
         direction: Direction,
         counters: Counters<'_>,
         run: usize,
         mut visit: impl FnMut(Piece),
     ) {
-        let (units, len) = (layout.units(), layout.unit_steps());
-        let (rank, size, pieces) = (member.rank(), member.size(), layout.pieces_a_unit());
+        let (units, len) = (arrangement.units(), arrangement.unit_steps());
+        let (rank, size, pieces) = (member.rank(), member.size(), arrangement.pieces_a_unit());
         let base = counters.base + run * counters.counts;
         let up = direction == Direction::Up;
         let ahead = if up { self.lower } else { self.upper };
         // Parts, pieces and steps are counted in the direction of the sweep.
         let of_part = |part: usize| if up { part } else { size - 1 - part };
-        let done_before = |k: usize| if up { layout.cuts[k] } else { len - layout.cuts[pieces - k] };
+        let done_before =
+            |k: usize| if up { arrangement.cuts[k] } else { len - arrangement.cuts[pieces - k] };
         let part = of_part(rank);
         let own = share(pieces, part, size);
         let end = done_before(own.end);
@@ -100,7 +101,7 @@ impl Pipeline {
                     let there = of_part(there.expect("the last part ends with the unit"));
                     member.wait_for(counters.progress, there, base + (turn - 1) * len + need);
                 }
-                visit(layout.piece(unit, if up { k } else { pieces - 1 - k }));
+                visit(arrangement.piece(unit, if up { k } else { pieces - 1 - k }));
                 counters.progress.announce(rank, base + turn * len + done);
             }
             if own.is_empty() {
@@ -110,10 +111,10 @@ impl Pipeline {
     }
 }
 
-/// A sweep through a layout in one direction.
+/// A sweep through a arrangement in one direction.
 #[derive(Debug)]
 pub struct GridPlan {
-    pub(super) layout: Arc<Layout>,
+    pub(super) arrangement: Arc<Arrangement>,
     pub(super) pipeline: Pipeline,
     pub(super) direction: Direction,
     pub(super) threads: usize,
@@ -136,13 +137,13 @@ impl SweepPlan for GridPlan {
     }
 
     fn begin<'r>(&'r self, scratch: &'r mut PipelineScratch, threads: usize) -> GridRun<'r> {
-        GridRun { plan: self, counters: scratch.begin(&self.layout, 1, threads) }
+        GridRun { plan: self, counters: scratch.begin(&self.arrangement, 1, threads) }
     }
 
     #[inline]
     fn for_each_ready(run: GridRun<'_>, member: &Member<'_>, visit: impl FnMut(Piece)) {
-        let GridPlan { layout, pipeline, direction, .. } = run.plan;
-        pipeline.for_each_ready(member, layout, *direction, run.counters, 0, visit);
+        let GridPlan { arrangement, pipeline, direction, .. } = run.plan;
+        pipeline.for_each_ready(member, arrangement, *direction, run.counters, 0, visit);
     }
 
     fn bytes(&self) -> usize {
@@ -150,10 +151,10 @@ impl SweepPlan for GridPlan {
     }
 
     fn reason(&self, threads: usize) -> String {
-        let units = if self.layout.grid.extents()[2] > 1 { "planes" } else { "groups of eight lines" };
+        let units = if self.arrangement.grid.extents()[2] > 1 { "planes" } else { "groups of eight lines" };
         match threads {
             1 => "sequential: one thread".into(),
-            _ => format!("pipelined: {} {units}, a part of each to every thread", self.layout.units()),
+            _ => format!("pipelined: {} {units}, a part of each to every thread", self.arrangement.units()),
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::block::{BlockKind, BlockMatrix, BlockPreconditioner, BlockRecipe};
+use crate::elimination::{Form, Incomplete, Kind, PreservedSums};
 use crate::error::SetupError;
 use crate::krylov::{EisenstatCg, SplitSystem};
 use crate::matrix::Csr;
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
-use crate::precond::{Form, Incomplete, Kind, PreservedSums};
 use crate::space::Threads;
 
 /// A number in (-1, 1) from two.
@@ -136,8 +136,8 @@ fn on_grid<S: crate::sliced::StorageScalar>(
     for threads in [1, 2, 3, 8] {
         let space = Threads::new(threads);
         let filled = a.1.with_fill(level).unwrap();
-        let layout = StencilMatrix::layout_for(a.0, &[a.1, &filled], a.2).unwrap();
-        let mut a = StencilMatrix::zeros(&layout, a.1, a.2).unwrap();
+        let arrangement = StencilMatrix::arrangement_for(a.0, &[a.1, &filled], a.2).unwrap();
+        let mut a = StencilMatrix::zeros(&arrangement, a.1, a.2).unwrap();
         a.set(&space, csr).unwrap();
         let mut f = StencilSymbolic::new(&a, form, level, threads).and_then(|s| s.allocate::<S>()).unwrap();
         assert!(f.bytes() == StencilSymbolic::new(&a, form, level, threads).unwrap().predicted_bytes::<S>());
@@ -296,7 +296,7 @@ fn an_entry_off_the_stencil_is_refused() {
     let csr = matrix(grid, &Stencil::cube(3, 1).unwrap(), 1, false, everything);
     let space = Threads::new(2);
     let error = StencilMatrix::from_csr(&space, grid, &Stencil::star(3, 1).unwrap(), 1, &csr).unwrap_err();
-    assert!(matches!(error, crate::SetupError::PatternChanged), "{error:?}");
+    assert!(matches!(error, crate::error::SetupError::PatternChanged), "{error:?}");
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn of_several_bad_pivots_the_smallest_row_is_found() {
                 .unwrap();
             let error = f.refactor(&space, &a).unwrap_err();
             assert!(
-                matches!(error, crate::SetupError::BadPivot { row: 77, value } if value < 0.0),
+                matches!(error, crate::error::SetupError::BadPivot { row: 77, value } if value < 0.0),
                 "{error:?}"
             );
             f.set_shift(2.0);
@@ -505,7 +505,7 @@ fn an_entry_around_the_end_of_a_line_is_refused() {
     .unwrap();
     assert_eq!(wrapped.nnz(), proper.nnz());
     let error = StencilMatrix::from_csr(&Threads::new(2), grid, &star, 1, &wrapped).unwrap_err();
-    assert!(matches!(error, crate::SetupError::PatternChanged), "{error:?}");
+    assert!(matches!(error, crate::error::SetupError::PatternChanged), "{error:?}");
 }
 
 /// A team larger than was said, and a number that is none: the row that has it is reported, or, where zeros times it reach others, one
@@ -524,7 +524,7 @@ fn more_threads_than_said_and_rows_that_are_not_finite() {
         f.release();
         a.set(&space, &csr).unwrap();
         let error = f.refactor(&space, &a).unwrap_err();
-        let crate::SetupError::BadPivot { row, value } = error else { panic!("{stencil}: {error:?}") };
+        let crate::error::SetupError::BadPivot { row, value } = error else { panic!("{stencil}: {error:?}") };
         assert!(value.is_nan() && (row == 500 || stencil.len() > 7), "{stencil}: {row}");
     }
 }

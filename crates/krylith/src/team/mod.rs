@@ -51,7 +51,7 @@ pub(crate) use progress::Progress;
 pub use statistics::{TeamStatistics, ThreadLimit, most_threads};
 pub(crate) use statistics::{cores, limit_threads};
 
-use crate::matrix::share;
+use crate::parallel::share;
 use gate::Gate;
 use resize::Books;
 use std::any::Any;

@@ -8,7 +8,7 @@ use super::minimum_degree::approximate_minimum_degree;
 use super::rcm::reverse_cuthill_mckee;
 use crate::matrix::{Pattern, Permutation};
 use crate::names;
-use crate::precond::registry::NameError;
+use crate::names::NameError;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt::{Display, Formatter};

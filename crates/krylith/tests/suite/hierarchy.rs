@@ -62,12 +62,12 @@ struct Grade<S: SolverSpace> {
     matrix: KeptMatrix<S>,
     smoother: Smoother<S>,
     /// Of vectors in the order of the rows.
-    layout: S::Layout,
+    layout: S::Size,
     rows: usize,
 }
 
 impl<S: SolverSpace> Grade<S> {
-    fn new(level: Level<S>, layout: S::Layout, rows: usize) -> Self {
+    fn new(level: Level<S>, layout: S::Size, rows: usize) -> Self {
         let Level { placement, matrix, made, .. } = level;
         let smoother = match made.m {
             OverStore::Placed(m) => Smoother::Placed(m),
@@ -112,7 +112,7 @@ impl<S: SolverSpace> Grade<S> {
     fn vectors<const N: usize>(&self, space: &S) -> Result<[S::Vector; N], BackendError> {
         let mut made = Vec::new();
         for _ in 0..N {
-            made.push(space.zeros(&self.placement.layout())?);
+            made.push(space.zeros(&self.placement.size())?);
         }
         Ok(made.try_into().ok().expect("as many as asked for"))
     }
@@ -138,12 +138,12 @@ struct Writes<S: SolverSpace> {
 impl<S: SolverSpace> LinearOperator<S> for TwoLevel<S> {
     type Scratch = Writes<S>;
 
-    fn domain(&self) -> S::Layout {
-        self.fine.placement.layout()
+    fn domain(&self) -> S::Size {
+        self.fine.placement.size()
     }
 
-    fn range(&self) -> S::Layout {
-        self.fine.placement.layout()
+    fn range(&self) -> S::Size {
+        self.fine.placement.size()
     }
 
     fn scratch(&self, space: &S) -> Result<Writes<S>, BackendError> {
@@ -212,7 +212,7 @@ impl<S: SolverSpace> Preconditioner<S, Csr<f64>> for TwoLevel<S> {
 /// Two levels in whichever of these stores takes the smoother; the layout of half as many numbers.
 pub struct ByPairs<S: SolverSpace> {
     pub stores: &'static [&'static dyn FindStore<S>],
-    pub half: fn(&S::Layout) -> S::Layout,
+    pub half: fn(&S::Size) -> S::Size,
 }
 
 impl<S: SolverSpace> FindStore<S> for ByPairs<S> {
@@ -243,7 +243,7 @@ impl<S: SolverSpace> FindStore<S> for ByPairs<S> {
 struct PairStore<S: SolverSpace> {
     fine: Box<dyn Store<S>>,
     stores: &'static [&'static dyn FindStore<S>],
-    half: fn(&S::Layout) -> S::Layout,
+    half: fn(&S::Size) -> S::Size,
 }
 
 impl<S: SolverSpace> Store<S> for PairStore<S> {
@@ -280,7 +280,7 @@ impl<S: SolverSpace> Store<S> for PairStore<S> {
         _: Option<&KeptMatrix<S>>,
         recorder: &mut SetupRecorder,
     ) -> Result<Made<S>, SolveError> {
-        let (layout, half) = (setup.layout.clone(), (self.half)(&setup.layout));
+        let (layout, half) = (setup.size.clone(), (self.half)(&setup.size));
         let fine = level(setup.of_level(setup.source, layout.clone()), self.stores, request.kind, recorder)?;
         let pairs = coarse(setup.source);
         let smaller = level(setup.of_level(&pairs, half.clone()), self.stores, request.kind, recorder)?;

@@ -249,10 +249,12 @@ fn reports_are_read_back_and_displayed() {
 /// Figures that are no costs, in any field, and by any way into a solve.
 #[test]
 fn machines_without_costs_are_refused() {
-    use krylith::plan::{DEVICE, MANY_CORE, Machine, REFERENCE, Rates};
-    assert!([REFERENCE, MANY_CORE, DEVICE].iter().all(|machine| machine.validate().is_ok()));
+    use krylith::plan::{DEVICE, MANY_CORE, Machine, PROCESSOR_DEVICE, REFERENCE, Rates};
+    assert!(
+        [REFERENCE, PROCESSOR_DEVICE, MANY_CORE, DEVICE].iter().all(|machine| machine.validate().is_ok())
+    );
     type Named<A, B> = (&'static str, fn(&mut A) -> &mut B);
-    let figures: [Named<Machine, f64>; 13] = [
+    let figures: [Named<Machine, f64>; 16] = [
         ("constant_product", |m| &mut m.constant_product),
         ("constant_sweep", |m| &mut m.constant_sweep),
         ("repeated", |m| &mut m.repeated),
@@ -262,10 +264,13 @@ fn machines_without_costs_are_refused() {
         ("analysis_row", |m| &mut m.analysis_row),
         ("flop", |m| &mut m.flop),
         ("factor", |m| &mut m.factor),
+        ("complete_solve", |m| &mut m.complete_solve),
         ("facts", |m| &mut m.facts),
         ("eliminate", |m| &mut m.eliminate),
         ("inverse", |m| &mut m.inverse),
         ("grow", |m| &mut m.grow),
+        ("launch", |m| &mut m.launch),
+        ("reduction", |m| &mut m.reduction),
     ];
     let storages: [Named<Machine, Rates>; 4] = [
         ("grid", |m| &mut m.grid),
@@ -281,7 +286,7 @@ fn machines_without_costs_are_refused() {
         ("set_up", |r| &mut r.set_up),
         ("wavefront", |r| &mut r.wavefront),
     ];
-    for bad in [-1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+    for bad in [-1.0, 2e9, f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
         let refused = |machine: Machine, name: String| {
             let error = machine.validate().unwrap_err().to_string();
             assert!(error.starts_with(&format!("{name} is {bad}; ")), "{error}");

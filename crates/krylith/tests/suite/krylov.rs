@@ -523,7 +523,7 @@ fn a_workspace_serves_again_after_a_failure() {
             assert_eq!(x, y);
             let short = vec![1.0; 3];
             let error = used.solve(system, &short, &mut x, &mut tight(), &mut ());
-            assert!(matches!(error, Err(BackendError::Layout { .. })));
+            assert!(matches!(error, Err(BackendError::Size { .. })));
         };
     }
     again!(Cg::new(system));

@@ -1,8 +1,8 @@
 //! `auto` goes on where its first choice does not get far, says why, and does so alike on any number of threads.
 
-use krylith::advice::Advice;
 use krylith::matrix::Permutation;
 use krylith::plan::{Failure, Remedy};
+use krylith::report::advice::Advice;
 use krylith::solver::Precision;
 use krylith::{Csr, Method, Outcome, PrecondSpec, Solver, TripletBuilder, gallery::Problem};
 

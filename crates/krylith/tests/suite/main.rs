@@ -21,6 +21,7 @@ mod interface;
 mod io;
 mod krylov;
 mod ladder;
+mod layers;
 mod learn;
 mod limits;
 mod matrix;

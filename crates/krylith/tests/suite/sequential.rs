@@ -16,13 +16,13 @@ impl Space for Sequential {
     type Real = f64;
     type Scalar = f64;
     type Vector = Vec<f64>;
-    type Layout = usize;
+    type Size = usize;
 
     fn zeros(&self, n: &usize) -> Result<Vec<f64>, BackendError> {
         Ok(vec![0.0; *n])
     }
 
-    fn layout(&self, x: &Vec<f64>) -> usize {
+    fn size(&self, x: &Vec<f64>) -> usize {
         x.len()
     }
 

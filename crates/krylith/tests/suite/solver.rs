@@ -295,7 +295,7 @@ fn an_operator_with_a_matrix_for_the_preconditioner() {
 #[test]
 fn dimensions_must_agree() {
     let a = problem("poisson2d:5");
-    assert!(matches!(solve(&a, &[1.0; 24]), Err(SolveError::Backend(BackendError::Layout { .. }))));
+    assert!(matches!(solve(&a, &[1.0; 24]), Err(SolveError::Backend(BackendError::Size { .. }))));
     let rectangle = Csr::from_triplets(2, 3, &[0], &[0], &[1.0]).unwrap();
     assert!(matches!(solve(&rectangle, &[1.0; 2]), Err(SolveError::Setup(SetupError::Matrix(_)))));
 }

@@ -110,7 +110,7 @@ fn the_default_follows_the_machine_where_it_chooses_the_factor() {
     let b: Vec<f64> = random_vector(a.nrows());
     // Where sweeps wait so much, approximate inverses or complete factors are taken unless their set-up is dear.
     let mut machine = REFERENCE;
-    (machine.inverse, machine.grow, machine.analysis) = (1e9, 1e9, 1e9);
+    (machine.inverse, machine.grow, machine.analysis) = (1e6, 1e6, 1e6);
     (machine.slices.wavefront, machine.rows.wavefront) = (3000.0, 3000.0);
     let chosen = |solver: Solver| {
         let report = solver.threads(1).solve(&a, &b).unwrap().report;

@@ -2,9 +2,9 @@
 //! changed. Answers are judged by arithmetic without rounding errors.
 
 use crate::exact::{Random, norm, relative_residual, residual};
-use krylith::advice::Advice;
 use krylith::gallery::Problem;
 use krylith::report::NullLevel;
+use krylith::report::advice::Advice;
 use krylith::solver::{NullSpace, Precision};
 use krylith::{Csr, Method, Outcome, PrecondSpec, Report, Solution, SolveError, Solver};
 

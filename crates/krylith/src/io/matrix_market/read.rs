@@ -6,12 +6,13 @@
 #![allow(unsafe_code)]
 
 use super::header::{Field, Form, Header, Layout};
-use crate::huge;
 use crate::io::error::{FormatError, LineFault};
 use crate::io::options::ReadOptions;
 use crate::io::source::Source;
-use crate::matrix::{Csr, Entries, assemble, check_dimensions, share};
+use crate::matrix::{Csr, Entries, assemble, check_dimensions};
+use crate::memory::large_pages;
 use crate::parallel;
+use crate::parallel::share;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -113,11 +114,11 @@ impl Piece {
         let room = mean + mean / 16 + 8;
         piece.rows.reserve(room);
         piece.columns.reserve(room);
-        huge::advise_huge_pages(piece.rows.spare_capacity_mut());
-        huge::advise_huge_pages(piece.columns.spare_capacity_mut());
+        large_pages::advise_huge_pages(piece.rows.spare_capacity_mut());
+        large_pages::advise_huge_pages(piece.columns.spare_capacity_mut());
         if field != Field::Pattern {
             piece.values.reserve(room);
-            huge::advise_huge_pages(piece.values.spare_capacity_mut());
+            large_pages::advise_huge_pages(piece.values.spare_capacity_mut());
         }
         piece
     }

@@ -2,7 +2,8 @@
 
 use super::indices::{narrow, widen};
 use crate::error::MatrixError;
-use crate::{Csr, Scalar};
+use crate::matrix::Csr;
+use crate::scalar::Scalar;
 use faer::sparse::{SparseRowMat, SymbolicSparseRowMat};
 
 impl<T: Scalar> From<Csr<T>> for SparseRowMat<usize, T> {

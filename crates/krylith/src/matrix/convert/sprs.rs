@@ -2,7 +2,8 @@
 
 use super::indices::narrow;
 use crate::error::MatrixError;
-use crate::{Csr, Scalar};
+use crate::matrix::Csr;
+use crate::scalar::Scalar;
 use sprs::{CsMat, CsMatI};
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@ use super::dense::{
 use super::indefinite::{PAIR, eliminate_ldlt, solve_two};
 use super::{DirectKind, SmallPivots};
 use crate::error::SetupError;
-use crate::huge;
+use crate::memory::large_pages;
 
 /// The factor.
 #[derive(Debug)]
@@ -54,11 +54,11 @@ impl Numbers {
         }
         begin.push(count);
         let (stack, products, limit) = (cost.stack as usize, cost.products as usize, cost.bytes());
-        if !huge::has_room::<f64>(count.saturating_add(stack).saturating_add(products)) {
+        if !large_pages::has_room::<f64>(count.saturating_add(stack).saturating_add(products)) {
             return Err(SetupError::MemoryLimit { predicted: limit, limit: 0 });
         }
         let mut numbers = vec![0.0; count];
-        huge::advise_huge_pages(&mut numbers);
+        large_pages::advise_huge_pages(&mut numbers);
         Ok(Numbers {
             kind,
             begin,

@@ -10,8 +10,8 @@
 use super::pattern::roots_of_diagonal;
 use super::rows::MOST_INDICES;
 use super::{Fsai, PatternRule};
+use crate::facts::Facts;
 use crate::matrix::Csr;
-use crate::plan::Facts;
 use std::collections::HashSet;
 
 /// Entries of a row of S at most, as a root mean square.

@@ -11,7 +11,7 @@
 //! diagonal is always kept; one scaling per row. The filter is ours too: it compares in units of the diagonal of A, |gⱼ| √aⱼⱼ, the paper |gⱼ|. A pivot that is not positive shrinks the pattern of its row, so a factor is always
 //! found, and Gᵀ G is always positive definite.
 //!
-//! G is computed by rows; A, G and Gᵀ are then stored in whatever store products are fast in (`inverse`): as stencils on a grid, in blocks, in slices, by
+//! G is computed by rows; A, G and Gᵀ are then stored in whatever store products are fast in (`store::inverse`): as stencils on a grid, in blocks, in slices, by
 //! rows. A refactorization keeps the patterns of the first matrix, those after the filter too; unlike those of incomplete factors it allocates, G and Gᵀ by rows.
 //!
 //! References: Kolotilina & Yeremin 1993, doi:10.1137/0614004; Kaporin 1994, doi:10.1002/nla.1680010208; Bernaschi, Bisson, Fantozzi & Janna 2016,
@@ -21,7 +21,6 @@ mod adaptive;
 mod batch;
 mod choose;
 mod filter;
-mod inverse;
 mod of_parts;
 mod pair;
 mod pattern;
@@ -30,15 +29,13 @@ mod rows;
 
 pub use adaptive::Growth;
 pub(crate) use choose::LikelySize;
-pub(crate) use inverse::{Inverse, limited_for};
 pub(crate) use of_parts::{InParts, InverseRows};
 
 use super::require_pattern;
-use crate::engine::SolverSpace;
 use crate::error::{BackendError, SetupError};
-use crate::huge;
 use crate::matrix::{Csr, Pattern};
-use crate::operator::{LinearOperator, Parts, Preconditioner, Recipe, Symbolic};
+use crate::memory::large_pages;
+use crate::operator::{LinearOperator, Parts, Preconditioner, Recipe, SolverSpace, Symbolic};
 use crate::placement::Storage;
 use crate::space::{Space, Threads};
 use pattern::Most;
@@ -48,7 +45,7 @@ use std::sync::Arc;
 use tracing::{info_span, trace_span};
 
 /// S, G on it, G and Gᵀ after the filter: an index and a number each, at most.
-const BYTES_PER_ENTRY: u64 = 4 * 12;
+pub(crate) const BYTES_PER_ENTRY: u64 = 4 * 12;
 
 /// How the pattern of G is found.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,7 +80,7 @@ pub struct FsaiSymbolic {
     source: Arc<Pattern>,
     pattern: Arc<Pattern>,
     /// Rows of the matrix that was analyzed which are copies of others.
-    repeats: Option<Arc<Repeats>>,
+    pub(crate) repeats: Option<Arc<Repeats>>,
     /// How it was found.
     rule: Rule,
     delta: f64,
@@ -93,14 +90,14 @@ pub struct FsaiSymbolic {
 /// G and Gᵀ in a placement, or G_L and G_U.
 #[derive(Debug, Clone)]
 pub struct FsaiFactor<K = Csr<f64>> {
-    symbolic: FsaiSymbolic,
-    kept: Kept,
-    g: K,
-    second: K,
+    pub(crate) symbolic: FsaiSymbolic,
+    pub(crate) kept: Kept,
+    pub(crate) g: K,
+    pub(crate) second: K,
 }
 
 /// The entries of G after the filter, and those of Gᵀ or G_U by columns, which are the same unless there are two factors.
-type Kept = [Arc<Pattern>; 2];
+pub(crate) type Kept = [Arc<Pattern>; 2];
 
 /// G and Gᵀ by rows, or G_L and G_U, and the entries that are kept.
 type Factors = ([Csr<f64>; 2], Kept);
@@ -177,7 +174,7 @@ impl FsaiSymbolic {
     }
 
     /// How the pattern was found, in words.
-    fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         match self.rule {
             Rule::Powers { tau, power } if self.delta > 0.0 => {
                 format!("power {power} of entries above {tau}, filtered by {}", self.delta)
@@ -188,7 +185,7 @@ impl FsaiSymbolic {
     }
 
     /// The factors of a matrix of the pattern that was analyzed, on the entries that were `kept` before, or on those that the filter keeps.
-    fn factors(
+    pub(crate) fn factors(
         &self,
         space: &Threads<f64>,
         a: &Csr<f64>,
@@ -209,8 +206,10 @@ impl FsaiSymbolic {
     /// G_L, and G_U by columns.
     fn pair(&self, space: &Threads<f64>, a: &Csr<f64>, kept: Option<&Kept>) -> Result<Factors, SetupError> {
         let solve = info_span!("solve").entered();
-        let (mut lower, mut upper) =
-            (huge::zeros_or_error(self.pattern.nnz())?, huge::zeros_or_error(self.pattern.nnz())?);
+        let (mut lower, mut upper) = (
+            large_pages::zeros_or_error(self.pattern.nnz())?,
+            large_pages::zeros_or_error(self.pattern.nnz())?,
+        );
         pair::solve_pairs(space, a, &self.pattern, [&mut lower, &mut upper]);
         drop(solve);
         let _filter = info_span!("filter").entered();
@@ -223,7 +222,8 @@ impl FsaiSymbolic {
         if kept.iter().all(|kept| Arc::ptr_eq(kept, &self.pattern)) {
             return Ok(([stored(0, lower), stored(1, upper)], kept));
         }
-        let (mut z, mut w) = (huge::zeros_or_error(kept[0].nnz())?, huge::zeros_or_error(kept[1].nnz())?);
+        let (mut z, mut w) =
+            (large_pages::zeros_or_error(kept[0].nnz())?, large_pages::zeros_or_error(kept[1].nnz())?);
         let whole = (&*self.pattern, [&lower[..], &upper[..]]);
         pair::scale_pairs(space, a, whole, [&kept[0], &kept[1]], [&mut z, &mut w]);
         Ok(([stored(0, z), stored(1, w)], kept))
@@ -241,7 +241,7 @@ impl FsaiSymbolic {
         kept: Option<&Arc<Pattern>>,
     ) -> Result<Csr<f64>, SetupError> {
         let solve = info_span!("solve").entered();
-        let mut whole = huge::zeros_or_error(self.pattern.nnz())?;
+        let mut whole = large_pages::zeros_or_error(self.pattern.nnz())?;
         let repeats = self.repeats.as_ref().filter(|repeats| repeats.are_of(a));
         let batches = Batches::of(&self.pattern, |i| repeats.is_none_or(|repeats| repeats.has(i)));
         solve_rows(space, a, &self.pattern, &batches, &mut whole);
@@ -258,7 +258,7 @@ impl FsaiSymbolic {
         if Arc::ptr_eq(&kept, &self.pattern) {
             return Ok(Csr::trusted(kept, whole).without_hash());
         }
-        let mut values = huge::zeros_or_error(kept.nnz())?;
+        let mut values = large_pages::zeros_or_error(kept.nnz())?;
         filter::scale_rows(space, a, (&self.pattern, &whole), &kept, &mut values);
         Ok(Csr::trusted(kept, values).without_hash())
     }
@@ -346,11 +346,11 @@ pub struct FsaiScratch<S: SolverSpace, P: Storage<S>> {
 impl<S: SolverSpace, P: Storage<S> + 'static> LinearOperator<S> for FsaiFactor<P> {
     type Scratch = FsaiScratch<S, P>;
 
-    fn domain(&self) -> S::Layout {
+    fn domain(&self) -> S::Size {
         self.g.domain()
     }
 
-    fn range(&self) -> S::Layout {
+    fn range(&self) -> S::Size {
         self.second.range()
     }
 

@@ -1,18 +1,16 @@
 //! An approximate inverse of a matrix whose rows are divided among processes: with the bits of that of one process, wherever they are cut.
 //!
 //! Row i of G depends on rows up to i, those that it reaches in as many steps as its pattern takes. A process is sent those that it does not have
-//! (`plan::neighbours`), computes as if they were its own, and keeps its rows. Gᵀ is sent around entry by entry.
+//! (`facts::neighbours`), computes as if they were its own, and keeps its rows. Gᵀ is sent around entry by entry.
 
 use super::choose::{Counts, MOST_POWER, tau_and_power_by};
 use super::pattern::roots_of_diagonal;
 use super::{Fsai, PatternRule, pair};
-use crate::engine::SolverSpace;
 use crate::error::{BackendError, SetupError};
+use crate::facts::{Neighbourhood, Whole};
 use crate::matrix::Csr;
-use crate::operator::{AnyScratch, DynOperator, LinearOperator, Preconditioner, Recipe};
-use crate::plan::{Neighbourhood, Whole};
-use crate::setup::agree;
-use crate::space::gather;
+use crate::operator::{AnyScratch, DynOperator, LinearOperator, Preconditioner, Recipe, SolverSpace};
+use crate::space::{agree, gather};
 
 /// The own rows of G and Gᵀ, or of G_L and G_U, with the columns of the whole, and how the pattern was found, in words.
 pub(crate) struct InverseRows {
@@ -102,11 +100,11 @@ pub(crate) struct Scratch<S: SolverSpace> {
 impl<S: SolverSpace> LinearOperator<S> for InParts<S> {
     type Scratch = Scratch<S>;
 
-    fn domain(&self) -> S::Layout {
+    fn domain(&self) -> S::Size {
         self.first.domain()
     }
 
-    fn range(&self) -> S::Layout {
+    fn range(&self) -> S::Size {
         self.second.range()
     }
 

@@ -9,8 +9,8 @@
 
 use crate::disjoint::DisjointSlice;
 use crate::error::SetupError;
-use crate::huge;
 use crate::matrix::{Csr, Pattern, mix};
+use crate::memory::large_pages;
 use crate::placement::Storage;
 use crate::simd::LANES;
 use crate::sliced::SharedSlices;
@@ -119,7 +119,7 @@ impl Repeats {
             let bytes = |entries: u64| entries.saturating_mul(bytes_per_entry);
             return Err(SetupError::MemoryLimit { predicted: bytes(end as u64), limit: bytes(most) });
         }
-        let mut col_idx: Vec<u32> = huge::zeros_or_error(end)?;
+        let mut col_idx: Vec<u32> = large_pages::zeros_or_error(end)?;
         let parts = DisjointSlice::new(&mut col_idx);
         space.team().run(|member| {
             for i in member.part(self.n, CHUNK) {

@@ -4,9 +4,10 @@ use super::{
     Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Takes, Value, lower_half, no_proposals,
     nothing_weaker,
 };
+use crate::elimination::Incomplete;
+use crate::facts::Facts;
 use crate::matrix::Pattern;
-use crate::plan::{Facts, Likely};
-use crate::precond::Incomplete;
+use crate::precond::registry::Likely;
 
 /// Levels of fill.
 pub(super) const LEVEL: Parameter = Parameter {
@@ -85,6 +86,7 @@ fn propose_ic(facts: &Facts) -> Vec<Likely> {
         (false, false) if facts.has_many_unknowns() => [10.0, 3.8, 1.7],
         (false, false) => [4.0, 1.0, 0.6],
     };
+    let n = n * facts.times_for_jumps(1.6);
     by_level.into_iter().enumerate().map(|(level, times)| (PrecondSpec::ic(level), times * n)).collect()
 }
 
@@ -96,8 +98,8 @@ fn propose_mic(facts: &Facts) -> Vec<Likely> {
     let (root, omega) = (facts.across().sqrt(), facts.relaxation());
     match facts.m_matrix_signs {
         true => vec![
-            (PrecondSpec::mic(0, omega), 4.0 * root),
-            (PrecondSpec::mic(1, omega), 3.1 * root / facts.gain_of_fill()),
+            (PrecondSpec::mic(0, omega), 4.0 * root * facts.times_for_jumps(2.5)),
+            (PrecondSpec::mic(1, omega), 3.1 * root / facts.gain_of_fill() * facts.times_for_jumps(1.6)),
         ],
         false => vec![(PrecondSpec::mic(1, omega), 10.0 * root)],
     }

@@ -4,8 +4,9 @@ use super::{
     Construction, FROM_MATRIX, Parameter, PrecondInfo, PrecondSpec, Suits, Takes, Value, nothing_weaker,
     unknown_entries,
 };
-use crate::plan::{Facts, Likely};
+use crate::facts::Facts;
 use crate::precond::fsai::{Fsai, Growth, PatternRule};
+use crate::precond::registry::Likely;
 
 const DELTA: Parameter = Parameter {
     name: "DELTA",
@@ -103,7 +104,8 @@ fn propose(facts: &Facts, times: [f64; 4], info: &'static PrecondInfo) -> Vec<Li
         (false, false) => times[if facts.has_many_unknowns() { 3 } else { 2 }],
     };
     let defaults = info.parameters.iter().filter_map(Parameter::default_value);
-    vec![(PrecondSpec::new(info, Vec::from_iter(defaults)), times * facts.across())]
+    let iterations = times * facts.across() * facts.times_for_jumps(0.7);
+    vec![(PrecondSpec::new(info, Vec::from_iter(defaults)), iterations)]
 }
 
 impl PrecondSpec {

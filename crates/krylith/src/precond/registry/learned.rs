@@ -7,7 +7,7 @@ use super::{
     Construction, Parameter, PrecondInfo, PrecondSpec, Suits, Takes, Value, all_entries, no_proposals,
     nothing_weaker,
 };
-use crate::precond::{Form, Incomplete, Kind, Update};
+use crate::elimination::{Form, Incomplete, Kind, Update};
 
 pub(super) static LEARNED: PrecondInfo = PrecondInfo {
     name: "learned",

@@ -4,8 +4,9 @@ use super::cholesky::{LEVEL, OMEGA, half, without_fill};
 use super::{
     Construction, PrecondInfo, PrecondSpec, Suits, Value, all_entries, no_proposals, nothing_weaker,
 };
-use crate::plan::{Facts, Likely};
-use crate::precond::{Incomplete, PreservedSums};
+use crate::elimination::{Incomplete, PreservedSums};
+use crate::facts::Facts;
+use crate::precond::registry::Likely;
 
 pub(super) static ILU: PrecondInfo = PrecondInfo {
     name: "ilu",

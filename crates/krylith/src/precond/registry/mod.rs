@@ -17,7 +17,7 @@ mod spec;
 mod ssor;
 mod threshold;
 
-pub use parse::NameError;
+pub use crate::names::NameError;
 pub use recipe::{AnyRecipe, OwnRecipe};
 pub use spec::PrecondSpec;
 pub use threshold::{FillRule, Threshold};
@@ -27,9 +27,12 @@ use super::direct::DirectKind;
 use super::fsai::Fsai;
 use super::threshold::ByThreshold;
 use crate::block::BlockKind;
+use crate::facts::Facts;
 use crate::matrix::Pattern;
-use crate::plan::{Facts, Likely};
 use std::sync::Arc;
+
+/// A preconditioner and the iterations that it is likely to take.
+pub(crate) type Likely = (PrecondSpec, f64);
 
 /// Every preconditioner, in the order of the help text.
 static ALL: &[&PrecondInfo] = &[

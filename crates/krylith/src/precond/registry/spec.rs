@@ -1,9 +1,9 @@
 //! A preconditioner by name, with its numbers.
 
 use super::{Construction, FROM_MATRIX, OwnRecipe, Parameter, PrecondInfo, Value};
+use crate::elimination::Incomplete;
 use crate::error::SolveError;
 use crate::matrix::Pattern;
-use crate::precond::Incomplete;
 use crate::precond::threshold::ByThreshold;
 use std::fmt::{Debug, Display, Formatter, Write};
 use std::sync::Arc;

@@ -104,7 +104,7 @@ fn functions_make_what_names_mean() {
         (P::mic(0, 0.9), "mic(0,0.9)"),
         (P::dic(), "dic"),
         (P::ilu(0), "ilu0"),
-        (P::milu(0, 1.0, crate::precond::PreservedSums::Columns), "milu0-columns"),
+        (P::milu(0, 1.0, crate::elimination::PreservedSums::Columns), "milu0-columns"),
         (P::dilu(), "dilu"),
         (P::ict(0.1), "ict(0.1)"),
         (P::ilut(threshold), "ilutp-fill(3,0.01)"),

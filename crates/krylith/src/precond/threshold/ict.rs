@@ -23,9 +23,9 @@ use super::norm;
 use super::rows::{Budget, Rows};
 use super::select::{Entry, keep_largest};
 use super::{Repairs, Triangles};
+use crate::elimination::form::{self, Kind};
 use crate::error::SetupError;
 use crate::matrix::CsrRef;
-use crate::precond::form::{self, Kind};
 use crate::scalar::Real;
 
 /// What [`ict`] drops, and what it may take.

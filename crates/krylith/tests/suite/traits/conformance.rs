@@ -7,8 +7,8 @@ use krylith::space::Space;
 /// copies a vector.
 pub fn check<S>(
     space: &S,
-    layout: &S::Layout,
-    other: &S::Layout,
+    layout: &S::Size,
+    other: &S::Size,
     clone: impl Fn(&S::Vector) -> S::Vector,
     entry: impl Fn(usize, &S::Vector) -> f64,
 ) where
@@ -20,7 +20,7 @@ pub fn check<S>(
         x
     };
     assert!(layout != other);
-    assert_eq!(space.layout(&vector(0.0)), *layout);
+    assert_eq!(space.size(&vector(0.0)), *layout);
     assert_eq!(entry(0, &space.zeros(layout).unwrap()), 0.0);
 
     // axpby, copy, fill
@@ -37,7 +37,7 @@ pub fn check<S>(
     // operands of different layouts are an error, not a truncation or a panic
     let mut long = space.zeros(other).unwrap();
     let layout_error = |result: Result<(), BackendError>| {
-        assert!(matches!(result, Err(BackendError::Layout { .. })), "{result:?}");
+        assert!(matches!(result, Err(BackendError::Size { .. })), "{result:?}");
     };
     layout_error(space.copy(&x, &mut long));
     layout_error(space.axpby(1.0, &x, 1.0, &mut long));

@@ -130,7 +130,7 @@ impl Store<Rank> for RankStore {
         matrix: &Csr<f64>,
         _: &mut SetupRecorder,
     ) -> Result<KeptMatrix<Rank>, SetupError> {
-        Ok(KeptMatrix::new(Block { rows: matrix.clone(), layout: setup.layout.clone() }))
+        Ok(KeptMatrix::new(Block { rows: matrix.clone(), layout: setup.size.clone() }))
     }
 
     fn has_sweeps(&self) -> bool {
@@ -144,7 +144,7 @@ impl Store<Rank> for RankStore {
         _: Option<&KeptMatrix<Rank>>,
         recorder: &mut SetupRecorder,
     ) -> Result<Made<Rank>, SolveError> {
-        let (space, layout) = (setup.space, setup.layout.clone());
+        let (space, layout) = (setup.space, setup.size.clone());
         let symbolic: IncompleteSymbolic =
             recorder.analyzing(|| self.0.analyze(&space.host, setup.source))?;
         let first = if space.rank == 0 { 0 } else { layout.global - layout.local };

@@ -65,13 +65,13 @@ impl Space for Rank {
     type Real = f64;
     type Scalar = f64;
     type Vector = Part;
-    type Layout = Layout;
+    type Size = Layout;
 
     fn zeros(&self, layout: &Layout) -> Result<Part, BackendError> {
         Ok(Part { own: self.local.zeros(&layout.local)?, global: layout.global })
     }
 
-    fn layout(&self, x: &Part) -> Layout {
+    fn size(&self, x: &Part) -> Layout {
         Layout { local: x.own.len(), global: x.global }
     }
 
@@ -140,7 +140,7 @@ impl Space for Rank {
 
     fn dots(&self, pairs: &[(&Part, &Part)], out: &mut [f64]) -> Result<(), BackendError> {
         for (x, y) in pairs {
-            require_same("dots", &self.layout(x), &self.layout(y))?;
+            require_same("dots", &self.size(x), &self.size(y))?;
         }
         let mut sums = vec![BinnedSum::new(); pairs.len()];
         sums.iter_mut().zip(pairs).for_each(|(sum, (x, y))| sum.add_products(&x.own, &y.own));

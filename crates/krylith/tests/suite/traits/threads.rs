@@ -20,13 +20,13 @@ impl Space for Threads {
     type Real = f64;
     type Scalar = f64;
     type Vector = Vec<f64>;
-    type Layout = usize;
+    type Size = usize;
 
     fn zeros(&self, n: &usize) -> Result<Vec<f64>, BackendError> {
         Ok(vec![0.0; *n])
     }
 
-    fn layout(&self, x: &Vec<f64>) -> usize {
+    fn size(&self, x: &Vec<f64>) -> usize {
         x.len()
     }
 
@@ -92,7 +92,7 @@ fn same(what: &'static str, x: &[f64], y: &[f64]) -> Result<(), BackendError> {
     if x.len() == y.len() {
         Ok(())
     } else {
-        Err(BackendError::Layout { what, left: length(x), right: length(y) })
+        Err(BackendError::Size { what, left: length(x), right: length(y) })
     }
 }
 
@@ -360,7 +360,7 @@ fn limits_observers_and_breakdowns_end_it() {
 
     let short = vec![1.0; 3];
     let error = cg.solve(system, &short, &mut x, &mut IterationLimit(9), &mut ());
-    assert!(matches!(error, Err(BackendError::Layout { .. })));
+    assert!(matches!(error, Err(BackendError::Size { .. })));
 
     // An exact solution leaves nothing to improve, even if nobody asks for a residual.
     let mut exact = vec![0.0; b.len()];
