@@ -1,10 +1,13 @@
 //! What can be typed.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use krylith::io::ReadOptions;
-use krylith::solver::{Method, Parameter, PrecondSpec, preconditioners};
+use krylith::precond::registry::{Parameter, preconditioners};
+use krylith::solver::{SolverOption, options};
 use krylith::sparsify::Sparsify;
 use krylith::transform::Ordering;
+use krylith::{Method, PrecondSpec};
 use krylith_gpu::Selector;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -76,15 +79,13 @@ pub struct Solve {
     #[arg(long, default_value = "ones", conflicts_with = "b")]
     pub rhs: Rhs,
 
-    /// Krylov method: auto, cg, bicgstab, gmres, fgmres, minres or lsmr
-    #[arg(long, default_value = "auto")]
+    #[arg(long, default_value = option("solver").default, help = option("solver").help)]
     pub solver: Method,
 
-    #[arg(long, default_value = "auto", help = short_list(), long_help = long_list())]
+    #[arg(long, default_value = option("precond").default, help = short_list(), long_help = long_list())]
     pub precond: PrecondSpec,
 
-    /// Converged means |b - A x| <= max(RTOL |b|, ATOL), recomputed at the end
-    #[arg(long, default_value = "1e-8", value_parser = tolerance, allow_negative_numbers = true)]
+    #[arg(long, default_value = option("rtol").default, help = option("rtol").help, value_parser = tolerance, allow_negative_numbers = true)]
     pub rtol: f64,
 
     /// Say what would be done and why, without solving; with --json as a plan for --plan
@@ -108,62 +109,47 @@ pub struct Solve {
     #[arg(long, short)]
     pub verbose: bool,
 
-    /// Absolute tolerance, see --rtol
-    #[arg(long, default_value = "0", value_parser = tolerance, allow_negative_numbers = true, help_heading = DETAILS)]
+    #[arg(long, default_value = option("atol").default, help = option("atol").help, value_parser = tolerance, allow_negative_numbers = true, help_heading = DETAILS)]
     pub atol: f64,
 
-    /// Maximum number of iterations
-    #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = DETAILS)]
+    #[arg(long, value_name = "N", default_value = option("max-iterations").default, help = option("max-iterations").help, help_heading = DETAILS)]
     pub max_iterations: usize,
 
     /// Steps of GMRES and FGMRES before a restart
     #[arg(long, value_name = "M", default_value = "30", help_heading = DETAILS)]
     pub restart: NonZeroUsize,
 
-    /// Order of rows and columns: natural, rcm, amd, colour, or nd (needs a build with the feature metis); x comes back in the order of A
-    #[arg(long, value_name = "R", default_value = "natural", help_heading = DETAILS)]
+    #[arg(long, value_name = "R", default_value = option("reorder").default, help = option("reorder").help, help_heading = DETAILS)]
     pub reorder: Ordering,
 
-    /// Make the preconditioner from a sparser matrix, whose sweeps have fewer wavefronts: off, auto, paper, or the PERCENT of entries to drop;
-    /// off if not given, unless --precond is auto and the machine of --machine waits for wavefronts; `krylith info --sparsify` shows what each would do
-    #[arg(long, value_name = "S", help_heading = DETAILS)]
+    #[arg(long, value_name = "S", help = option("sparsify").help, help_heading = DETAILS)]
     pub sparsify: Option<Sparsify>,
 
-    /// Permute columns so that large entries come to the diagonal; auto does so for an incomplete LU of a matrix that needs it
-    #[arg(long, default_value = "auto", help_heading = DETAILS)]
-    pub matching: Matching,
+    #[arg(long, default_value = option("matching").default, help = option("matching").help, value_parser = choices("matching"), help_heading = DETAILS)]
+    pub matching: String,
 
-    /// What to do after a bad pivot. on: shift the diagonal, and if no shift works use the diagonal alone; off: stop with an error
-    #[arg(long, default_value = "on", help_heading = DETAILS)]
-    pub recovery: Switch,
+    #[arg(long, default_value = option("recovery").default, help = option("recovery").help, value_parser = choices("recovery"), help_heading = DETAILS)]
+    pub recovery: String,
 
     /// Make the preconditioner from this matrix instead of A, such as one that `krylith train` has written: a file, - or gen:PROBLEM:N; the
     /// method is still chosen for A
     #[arg(long, value_name = "MATRIX", help_heading = DETAILS)]
     pub precond_matrix: Option<String>,
 
-    /// Enlarge the diagonal by this multiple of its size before it is factored
-    #[arg(long, value_name = "S", default_value_t = 0.0, help_heading = DETAILS)]
+    #[arg(long, value_name = "S", default_value = option("shift").default, help = option("shift").help, help_heading = DETAILS)]
     pub shift: f64,
 
-    /// Numbers of the iteration: f64; mixed stores factors in f32; f32 iterates in f32 and refines in f64; auto is f64, or mixed where
-    /// --precond is left to be chosen and that is predicted to be faster. The answer is f64 and checked in it
-    #[arg(long, default_value = "auto", help_heading = DETAILS)]
-    pub precision: Numbers,
+    #[arg(long, default_value = option("precision").default, help = option("precision").help, value_parser = choices("precision"), help_heading = DETAILS)]
+    pub precision: String,
 
-    /// The null space of a singular matrix: auto recognises constants, none does not look; constant, or vectors in files, one per option
-    #[arg(long, value_name = "SPACE", default_value = "auto", help_heading = DETAILS)]
+    #[arg(long, value_name = "SPACE", default_value = option("null-space").default, help = option("null-space").help, help_heading = DETAILS)]
     pub null_space: Vec<String>,
 
-    /// Predict costs for this machine: reference, processor-device, many-core or device (the last two are models), or a file that `krylith devices --bench --machine
-    /// FILE` writes
-    #[arg(long, value_name = "NAME|FILE", help_heading = DETAILS)]
+    #[arg(long, value_name = "NAME|FILE", help = option("machine").help, help_heading = DETAILS)]
     pub machine: Option<PathBuf>,
-    /// Choose for this many right-hand sides with the matrix: a dearer set-up then pays
-    #[arg(long, value_name = "N", default_value = "1", help_heading = DETAILS)]
+    #[arg(long, value_name = "N", default_value = option("expect-solves").default, help = option("expect-solves").help, help_heading = DETAILS)]
     pub expect_solves: NonZeroUsize,
-    /// Choose for values that change this often, between the solves of --expect-solves
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = DETAILS)]
+    #[arg(long, value_name = "N", default_value = option("expect-refactors").default, help = option("expect-refactors").help, help_heading = DETAILS)]
     pub expect_refactors: usize,
 
     /// Where to solve: cpu, opencl, opencl:N, cuda, cuda:N, as `krylith devices` lists them; auto takes a GPU if there is one
@@ -174,17 +160,14 @@ pub struct Solve {
     #[arg(long, help_heading = DETAILS)]
     pub reproducible: bool,
 
-    /// Report what products, the preconditioner and work on vectors take of the iterations, and on a device the time of each kernel
-    #[arg(long, help_heading = DETAILS)]
+    #[arg(long, help = option("profile").help, help_heading = DETAILS)]
     pub profile: bool,
 
-    /// How rows are stored and taken
-    #[arg(long, default_value = "auto", help_heading = DETAILS)]
-    pub layout: Order,
+    #[arg(long, default_value = option("layout").default, help = option("layout").help, value_parser = choices("layout"), help_heading = DETAILS)]
+    pub layout: String,
 
-    /// How triangular solves are divided among threads
-    #[arg(long, default_value = "auto", help_heading = DETAILS)]
-    pub schedule: Division,
+    #[arg(long, default_value = option("schedule").default, help = option("schedule").help, value_parser = choices("schedule"), help_heading = DETAILS)]
+    pub schedule: String,
 
     /// `off` is what `--layout slices` is
     #[arg(long, default_value = "auto", hide = true)]
@@ -237,51 +220,20 @@ pub enum Rhs {
     Product,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-pub enum Order {
-    /// On a grid or in blocks where the matrix has them, otherwise as slices
-    Auto,
-    /// By wavefront in slices of eight rows where that is faster, otherwise as rows
-    Slices,
-    /// As they are given
-    Rows,
-}
-
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 pub enum Structured {
     Auto,
     Off,
 }
 
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-pub enum Switch {
-    On,
-    Off,
+/// The library's option of this name, whose help, default and values the command has too.
+fn option(name: &str) -> &'static SolverOption {
+    options().iter().find(|option| option.name == name).expect("an option of the library")
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-pub enum Matching {
-    Auto,
-    On,
-    Off,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-pub enum Numbers {
-    Auto,
-    F64,
-    Mixed,
-    F32,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-pub enum Division {
-    /// What the analysis predicts to be fastest
-    Auto,
-    /// Wavefront after wavefront
-    Levels,
-    /// Blocks of rows that wait for each other
-    P2p,
+/// The values of an option that are names.
+fn choices(name: &str) -> PossibleValuesParser {
+    PossibleValuesParser::new(option(name).choices)
 }
 
 fn tolerance(text: &str) -> Result<f64, String> {

@@ -1,12 +1,11 @@
 //! A solve that could not be done: what happened, where, and what to do next.
 
-use crate::args::{Place, Solve, Switch};
+use crate::args::{Place, Solve};
 use crate::report::bytes;
 use crate::rhs;
 use krylith::precond::registry::Construction;
-use krylith::solver::{Method, PrecondSpec};
 use krylith::transform::Ordering;
-use krylith::{BackendError, Csr, MatrixError, Outcome, SetupError, SolveError};
+use krylith::{BackendError, Csr, MatrixError, Method, Outcome, PrecondSpec, SetupError, SolveError};
 use serde_json::{Value, json};
 
 /// What `--restart` is unless it is given.
@@ -104,7 +103,7 @@ fn remedy(options: &Solve, error: &SolveError) -> String {
         }
         SolveError::Setup(SetupError::MemoryLimit { predicted, .. }) => memory_remedy(options, *predicted),
         SolveError::Setup(SetupError::BadPivot { .. } | SetupError::MissingDiagonal { .. })
-            if options.recovery == Switch::On =>
+            if options.recovery == "on" =>
         {
             "--precond none needs no pivots".into()
         }

@@ -7,7 +7,7 @@ use crate::report::bytes;
 use krylith::Csr;
 use krylith::gallery::Problem;
 use krylith::io::{self, FileError, FormatError, ReadOptions};
-use krylith::solver::available_memory;
+use krylith::setup::available_memory;
 use std::path::Path;
 use std::time::Instant;
 

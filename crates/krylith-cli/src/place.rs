@@ -5,8 +5,7 @@ use crate::args;
 use crate::args::Solve;
 use krylith::observe::Observer;
 use krylith::plan::SolvePlan;
-use krylith::solver::{Prepared, Watch};
-use krylith::{BackendError, Csr, Report, SolveError, Solver};
+use krylith::{BackendError, Csr, Prepared, Report, SolveError, Solver, Watch};
 use krylith_gpu::{Device, DeviceOptions, DevicePrepared, DeviceSpace, OnDevice, Selector, devices};
 
 /// Threads, or a device that is open.

@@ -6,8 +6,8 @@
 use crate::Failure;
 use crate::args::is_standard;
 use krylith::Csr;
-use krylith::error::counted_from_one;
 use krylith::io::{FormatError, plain};
+use krylith::report::counted_from_one;
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 use std::path::Path;

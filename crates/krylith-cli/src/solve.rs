@@ -1,7 +1,7 @@
 //! `krylith solve`: an answer, checked; a report for people and for programs.
 
 use crate::Failure;
-use crate::args::{Division, Input, Matching, Numbers, Order, Solve, Structured, Switch, is_standard};
+use crate::args::{Input, Solve, Structured, is_standard};
 use crate::explain;
 use crate::failure;
 use crate::input::{Loaded, load, read_vector};
@@ -16,9 +16,8 @@ use crate::rhs::{self, RightHandSide};
 use crate::solve_report;
 use krylith::matrix::Triangle;
 use krylith::observe::Iteration;
-use krylith::schedule::{Schedule, Wavefronts};
-use krylith::solver::{Layout, MatchingMode, Method, NullSpace, Precision};
-use krylith::{Outcome, Report, SetupError, SolveError, Solver, io};
+use krylith::schedule::Wavefronts;
+use krylith::{Method, NullSpace, Outcome, Report, SetupError, SolveError, Solver, io};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -176,36 +175,15 @@ fn solver(options: &Solve, threads: Option<NonZeroUsize>, place: &Place) -> Resu
         Method::Fgmres(_) => Method::Fgmres(options.restart.get()),
         other => other,
     };
-    let schedule = match options.schedule {
-        Division::Auto => Schedule::Auto,
-        Division::Levels => Schedule::Levels,
-        Division::P2p => Schedule::PointToPoint,
-    };
-    let layout = match (options.layout, options.structured) {
-        (Order::Rows, _) => Layout::Rows,
-        (Order::Slices, _) | (Order::Auto, Structured::Off) => Layout::Slices,
-        (Order::Auto, Structured::Auto) => Layout::Auto,
-    };
-    let precision = match options.precision {
-        Numbers::Auto => Precision::Auto,
-        Numbers::F64 => Precision::F64,
-        Numbers::Mixed => Precision::Mixed,
-        Numbers::F32 => Precision::F32,
-    };
-    let matching = match options.matching {
-        Matching::Auto => MatchingMode::Auto,
-        Matching::On => MatchingMode::On,
-        Matching::Off => MatchingMode::Off,
+    let layout = if options.structured == Structured::Off && options.layout == "auto" {
+        "slices"
+    } else {
+        &options.layout
     };
     let mut solver = Solver::new()
         .method(method)
         .preconditioner(options.precond.clone())
-        .schedule(schedule)
-        .layout(layout)
-        .precision(precision)
         .reorder(options.reorder)
-        .matching(matching)
-        .recover(options.recovery == Switch::On)
         .shift(options.shift)
         .profile(options.profile)
         .expect_solves(options.expect_solves.get())
@@ -213,6 +191,15 @@ fn solver(options: &Solve, threads: Option<NonZeroUsize>, place: &Place) -> Resu
         .rtol(options.rtol)
         .atol(options.atol)
         .max_iterations(options.max_iterations);
+    for (name, value) in [
+        ("schedule", options.schedule.as_str()),
+        ("layout", layout),
+        ("precision", &options.precision),
+        ("matching", &options.matching),
+        ("recovery", &options.recovery),
+    ] {
+        solver = solver.set(name, value)?;
+    }
     if let Some(sparsify) = options.sparsify {
         solver = solver.sparsify(sparsify);
     }

@@ -8,11 +8,10 @@ use crate::solve::Done;
 use krylith::plan::ReasonCode;
 use krylith::report::advice::Change;
 use krylith::report::{DeviceReport, KernelTime, Recovery, Rung};
-use krylith::solver::{Method, Precision, PrecondSpec};
 use krylith::space::{Profile, TeamStatistics};
 use krylith::sparsify::Sparsify;
 use krylith::transform::Ordering;
-use krylith::{Outcome, Report};
+use krylith::{Method, Outcome, Precision, PrecondSpec, Report};
 use std::fmt::Write;
 
 /// The whole report.

@@ -82,3 +82,21 @@ fn near_misses() {
     fails(&jacoby, &["unknown preconditioner `jacoby`; did you mean `jacobi`? Known: auto, none, jacobi"]);
     fails(&["solve", "gen:poisson2d:9", "--precond", "amg"], &["unknown preconditioner `amg`; known: auto"]);
 }
+
+/// The help is that of the library's table: every option of it is there, with its words and its default.
+#[test]
+fn every_option_of_the_library_is_explained() {
+    let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let help = squeezed(&text(0, &["solve", "--help"]));
+    for option in krylith::solver::options() {
+        assert!(help.contains(&format!("--{} ", option.name)), "{}", option.name);
+        // The command lists all preconditioners, and has a flag for a profile.
+        if option.name != "precond" {
+            let expected = match option.default {
+                "" | "off" => option.help.into(),
+                default => format!("{} [default: {default}]", option.help),
+            };
+            assert!(help.contains(&squeezed(&expected)), "{}: {help}", option.name);
+        }
+    }
+}

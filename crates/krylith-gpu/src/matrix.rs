@@ -11,12 +11,11 @@ use crate::device::{Argument, Buffer, DeviceScalar, values};
 use crate::driver::Shape;
 use crate::program::{GROUP_SIZE, Kernel, KernelShape};
 use crate::space::DeviceSpace;
-use krylith::matrix::{Pattern, SeenValues};
+use krylith::matrix::{SeenValues, require_pattern};
 use krylith::operator::LinearOperator;
 use krylith::placement::Storage;
-use krylith::precond::require_pattern;
 use krylith::space::{LANES, require_same};
-use krylith::{BackendError, Csr, SetupError};
+use krylith::{BackendError, Csr, Pattern, SetupError};
 use std::sync::Arc;
 
 /// Rows of a slice in the shape for GPUs.

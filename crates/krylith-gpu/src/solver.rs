@@ -7,13 +7,11 @@ use crate::device::{Buffer, Device};
 use crate::info::DeviceKind;
 use crate::space::DeviceSpace;
 use crate::store::STORES;
-use krylith::engine::SolverSpace;
-use krylith::operator::{LinearOperator, NormalResidual, ResidualNorms};
+use krylith::operator::{LinearOperator, NormalResidual, ResidualNorms, SolverSpace};
 use krylith::plan::{DEVICE, PROCESSOR_DEVICE, SolvePlan};
 use krylith::report::{DeviceReport, KernelTime};
-use krylith::solver::{Prepared, Solution, Watch};
 use krylith::space::{Profile, Space, Threads};
-use krylith::{BackendError, Csr, Report, SetupError, SolveError, Solver};
+use krylith::{BackendError, Csr, Prepared, Report, SetupError, Solution, SolveError, Solver, Watch};
 
 impl SolverSpace for DeviceSpace<f64> {
     fn host(&self) -> &Threads<f64> {
@@ -228,6 +226,11 @@ impl DevicePrepared {
         watch: Watch<'_>,
     ) -> Result<Report, SolveError> {
         self.prepared.solve_watched(a, b, x, watch)
+    }
+
+    /// z = M⁻¹ r, in the order of A.
+    pub fn precondition(&self, r: &[f64], z: &mut [f64]) -> Result<(), SolveError> {
+        self.prepared.precondition(r, z)
     }
 
     /// The factor of a matrix of the same pattern.

@@ -7,15 +7,15 @@ use crate::matrix::{DeviceMatrix, DeviceStorage};
 use crate::program::KernelShape;
 use crate::space::DeviceSpace;
 use crate::sweeps::DeviceTriangles;
+use krylith::matrix::require_diagonal;
 use krylith::operator::Preconditioner;
 use krylith::placement::{AsGiven, KeptMatrix, SharedPlacement};
 use krylith::plan::{Outlook, StorageKind};
-use krylith::precond::{Form, Incomplete, Kind, require_diagonal, require_symmetric};
+use krylith::precond::{Form, Incomplete, Kind, require_symmetric};
 use krylith::setup::{Memory, SetupContext, SetupRecorder, Storing};
-use krylith::solver::Precision;
 use krylith::space::Threads;
 use krylith::store::{FindStore, Found, Kept, Made, Needs, OverStore, Request, Role, Store};
-use krylith::{BackendError, Csr, SetupError, SolveError};
+use krylith::{BackendError, Csr, Precision, SetupError, SolveError};
 use std::sync::Arc;
 
 type Space = DeviceSpace<f64>;

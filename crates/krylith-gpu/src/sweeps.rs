@@ -9,9 +9,9 @@ use crate::device::{Argument, Buffer, Value, values};
 use crate::driver::Shape;
 use crate::program::{GROUP_SIZE, Kernel, KernelShape};
 use crate::space::DeviceSpace;
-use krylith::matrix::{Pattern, Triangle};
+use krylith::matrix::Triangle;
 use krylith::schedule::Wavefronts;
-use krylith::{BackendError, Csr, SetupError};
+use krylith::{BackendError, Csr, Pattern, SetupError};
 
 /// A level of more rows is a launch of its own.
 const SMALL_ON_GPU: usize = 1024;

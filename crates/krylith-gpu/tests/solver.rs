@@ -4,9 +4,11 @@ mod common;
 
 use common::{label, opened};
 use krylith::gallery::Problem;
-use krylith::report::Outcome;
-use krylith::solver::{Layout, Precision, preconditioners};
-use krylith::{BackendError, Csr, Method, PrecondSpec, Report, SetupError, SolveError, Solver};
+use krylith::precond::registry::preconditioners;
+use krylith::{
+    BackendError, Csr, Layout, Method, Outcome, Precision, PrecondSpec, Report, SetupError, SolveError,
+    Solver,
+};
 use krylith_gpu::{Device, DeviceOptions, KernelShape, OnDevice};
 
 fn problem(name: &str) -> Csr<f64> {
@@ -373,6 +375,32 @@ fn entries_are_those_of_threads() {
             let expected = solver.solve(&a, &rhs(&a)).unwrap().report.preconditioner_nnz;
             let found = solver.on(&device).solve(&a, &rhs(&a)).unwrap().report.preconditioner_nnz;
             assert!(found == expected && found > 0, "{name}: {found}, on threads {expected}");
+        }
+    }
+}
+
+/// The preconditioner alone, with the bits of threads by rows.
+#[test]
+fn a_preconditioner_alone() {
+    let a = problem("poisson3d:12");
+    let r: Vec<f64> = krylith::gallery::random_vector(a.nrows());
+    for device in reproducible() {
+        for name in ["none", "jacobi", "ic0", "ic(1)", "ict(0.01)", "fsai(0,1,0)", "cholesky"] {
+            let (mut on_threads, mut on_device) = (vec![0.0; r.len()], vec![f64::NAN; r.len()]);
+            by_rows(Method::Cg, name).prepare(&a).unwrap().precondition(&r, &mut on_threads).unwrap();
+            by_rows(Method::Cg, name)
+                .on(&device)
+                .prepare(&a)
+                .unwrap()
+                .precondition(&r, &mut on_device)
+                .unwrap();
+            let largest = on_threads.iter().fold(0.0, |largest: f64, z| largest.max(z.abs()));
+            let differ =
+                on_threads.iter().zip(&on_device).any(|(x, y)| (x - y).abs() > 1e-13 * largest || y.is_nan());
+            assert!(!differ, "{name}");
+            if name != "fsai(0,1,0)" {
+                assert_eq!(on_threads, on_device, "{name}");
+            }
         }
     }
 }

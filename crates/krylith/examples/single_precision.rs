@@ -3,9 +3,8 @@
 //! A, its factor and the vectors of the method are in `f32`; the residual is recomputed in `f64`, and the correction is solved for
 //! again until the answer is as accurate as asked. The certificate is that of every other solve.
 
-use krylith::Solver;
 use krylith::gallery::Problem;
-use krylith::solver::Precision;
+use krylith::{Precision, Solver};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let a = "jump3d:40".parse::<Problem>()?.generate()?;

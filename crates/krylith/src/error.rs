@@ -21,7 +21,7 @@ pub(crate) fn place_in_words(row: usize, column: usize) -> String {
 /// A message of this library, in which rows and columns are counted from 0, with the same rows and columns counted from 1.
 ///
 /// ```
-/// use krylith::error::counted_from_one;
+/// use krylith::report::counted_from_one;
 /// let error = krylith::SetupError::MissingDiagonal { row: 2 };
 /// assert_eq!(error.to_string(), "row 2 (counted from 0) has no diagonal entry");
 /// assert_eq!(counted_from_one(&error.to_string()), "row 3 (counted from 1) has no diagonal entry");

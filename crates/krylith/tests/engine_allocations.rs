@@ -1,16 +1,16 @@
 //! An iteration allocates nothing on threads, and neither does `refactor`; a report tells the bytes that a solve holds. One
 //! test, so that nobody else allocates meanwhile.
 
-use krylith::Solver;
+use krylith::Layout as Order;
 use krylith::gallery::Problem;
 use krylith::krylov::{BiCgStab, Cg, Gmres, System};
 use krylith::operator::{Preconditioner, Recipe, Symbolic};
 use krylith::precond::{Incomplete, Jacobi};
 use krylith::schedule::Schedule;
-use krylith::solver::{Layout as Order, Method, Precision, PrecondSpec};
 use krylith::space::Threads;
 use krylith::stop::IterationLimit;
 use krylith::transform::Ordering as Reorder;
+use krylith::{Method, Precision, PrecondSpec, Solver};
 use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -3,7 +3,7 @@
 use super::record::{Absent, Matrix};
 use crate::driver::{environment, limited, on_ranks};
 use crate::rhs::Rhs;
-use krylith::solver::{PrecondInfo, preconditioners};
+use krylith::precond::registry::{PrecondInfo, preconditioners};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -8,9 +8,8 @@ use krylith::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use krylith::precond::Incomplete;
 use krylith::schedule::Schedule;
 use krylith::sliced::{Sliced, SlicedPattern, SlicedSymbolic};
-use krylith::solver::{Precision, PrecondSpec};
 use krylith::space::{Space, Threads};
-use krylith::{Csr, Solver};
+use krylith::{Csr, Precision, PrecondSpec, Solver};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -188,8 +187,8 @@ fn least_seconds<T, E: Into<Failure>>(mut call: impl FnMut() -> Result<T, E>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use krylith::Method;
     use krylith::gallery::Problem;
-    use krylith::solver::Method;
 
     #[test]
     fn a_solve_fills_the_line() {

@@ -6,8 +6,7 @@ mod speed;
 
 use crate::Failure;
 use clap::{Args, ValueEnum};
-use krylith::solver::{Layout, Precision};
-use krylith::{Csr, Method, Solver};
+use krylith::{Csr, Layout, Method, Precision, Solver};
 use krylith_gpu::{Device, DeviceOptions, Devices, KernelShape, Selector, devices};
 use std::path::PathBuf;
 

@@ -10,7 +10,7 @@ use crate::catalogue;
 use crate::run::table::table;
 use crate::run::{Kept, Nothing, Output, Run};
 use krylith::gallery::Problem;
-use krylith::solver::preconditioners;
+use krylith::precond::registry::preconditioners;
 use krylith::{Csr, Method, Outcome, Report, SolveError, io};
 use krylith_gpu::{KernelShape, OnDevice};
 use serde::{Deserialize, Serialize};

@@ -22,11 +22,10 @@ use krylith::plan::{Applied, DEVICE, Machine, StorageKind, Work};
 use krylith::precond::threshold::{IlutOptions, Rule, ilut};
 use krylith::precond::{Form, Incomplete, IncompleteFactor};
 use krylith::schedule::{Schedule, Wavefronts};
-use krylith::solver::Precision;
 use krylith::space::Threads;
 use krylith::sparsify::{Sparsification, Sparsify};
 use krylith::stop::{IterationLimit, Residual, StopReason};
-use krylith::{Csr, Method, Outcome, PrecondSpec, SetupError, Solver};
+use krylith::{Csr, Method, Outcome, Precision, PrecondSpec, SetupError, Solver};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 

@@ -207,7 +207,7 @@ mod tests {
         {
             assert_eq!(values.iter().filter(|(name, _)| *name == way).count(), 1, "{way}");
         }
-        assert!(krylith::solver::preconditioners().len() < values.len());
+        assert!(krylith::precond::registry::preconditioners().len() < values.len());
     }
 
     #[test]

@@ -5,8 +5,7 @@ use super::run::{Ended, Made, What};
 use super::system::System;
 use super::wide::Wide;
 use super::words::Answer;
-use krylith::solver::{Method, PrecondSpec};
-use krylith::{Csr, Outcome, Report, SetupError, SolveError};
+use krylith::{Csr, Method, Outcome, PrecondSpec, Report, SetupError, SolveError};
 
 /// A property that is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -120,7 +120,7 @@ fn solved(result: Result<(Report, Vec<f64>), Ended>) -> Ended {
 fn prepared(
     system: &System,
     watchdog: &Watchdog,
-    prepare: impl FnOnce() -> Result<krylith::solver::Prepared<Csr<f64>>, SolveError>,
+    prepare: impl FnOnce() -> Result<krylith::Prepared<Csr<f64>>, SolveError>,
 ) -> Vec<Made> {
     let made = |what, ended| Made { what, guess: Vec::new(), ended };
     let mut prepared = match call(watchdog, prepare) {

@@ -52,7 +52,7 @@ impl Of {
 /// Every way to write a preconditioner, from the library's own list, those without numbers more often; and callers' own.
 fn preconditioners() -> &'static [(&'static str, u32)] {
     static NAMES: LazyLock<Vec<(String, u32)>> = LazyLock::new(|| {
-        let usages = krylith::solver::preconditioners().iter().map(|info| info.usage());
+        let usages = krylith::precond::registry::preconditioners().iter().map(|info| info.usage());
         let ways = usages.flat_map(|usage| usage.split(", ").map(String::from).collect::<Vec<_>>());
         let known = ways.map(|way| (way.clone(), if way.contains('(') { 1 } else { 2 }));
         known.chain(super::own::NAMES.map(|(name, weight)| (name.into(), weight))).collect()

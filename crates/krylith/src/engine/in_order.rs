@@ -4,7 +4,7 @@ use super::{Engine, EngineWorkspace, Operand, Run, SolverSpace, own, own_ref};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::{Finish, KrylovMethod, System, for_method};
 use crate::matrix::Csr;
-use crate::operator::{DynPreconditioner, Preconditioner};
+use crate::operator::{AnyScratch, DynPreconditioner, LinearOperator, Preconditioner};
 use crate::options::Method;
 
 /// M; A is the caller's, and may borrow what it likes.
@@ -47,6 +47,20 @@ impl<S: SolverSpace> Engine<S> for InOrder<S> {
         let Run { start, space, a, b, x, stop, observer } = run;
         let system = System { space, a: a.operator(space)?, m: &self.m };
         own::<Iterating<S>>(workspace)?.run(start, system, b, x, stop, observer)
+    }
+
+    fn application(&self, space: &S) -> Result<EngineWorkspace, BackendError> {
+        Ok(Box::new(self.m.scratch(space)?))
+    }
+
+    fn precondition(
+        &self,
+        application: &mut EngineWorkspace,
+        space: &S,
+        r: &S::Vector,
+        z: &mut S::Vector,
+    ) -> Result<(), BackendError> {
+        self.m.apply(space, r, z, own::<AnyScratch>(application)?)
     }
 
     fn restore_kept(

@@ -15,7 +15,6 @@ mod placed;
 mod refined;
 mod reordered;
 
-pub use crate::operator::{DefaultSpace, SolverSpace};
 pub use in_order::InOrder;
 pub use matrices::Matrices;
 pub use placed::PlacedEngine;
@@ -26,7 +25,7 @@ use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::{Finish, Start};
 use crate::matrix::Csr;
 use crate::observe::Observer;
-use crate::operator::AnyOperator;
+use crate::operator::{AnyOperator, SolverSpace};
 use crate::options::Method;
 use crate::space::Space;
 use crate::stop::StoppingCriterion;
@@ -136,6 +135,18 @@ pub trait Engine<S: SolverSpace>: Send + Sync {
         space: &S,
         x: &mut S::Vector,
     ) -> Result<bool, BackendError>;
+
+    /// Allocates what applications of M write, one after the other.
+    fn application(&self, space: &S) -> Result<EngineWorkspace, BackendError>;
+
+    /// z = M⁻¹ r, both in the order of A, in an [`application`](Self::application).
+    fn precondition(
+        &self,
+        application: &mut EngineWorkspace,
+        space: &S,
+        r: &S::Vector,
+        z: &mut S::Vector,
+    ) -> Result<(), BackendError>;
 
     /// Whether the matrix is multiplied by a power of two.
     fn is_scaled(&self) -> bool {

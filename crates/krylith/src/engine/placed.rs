@@ -5,7 +5,7 @@ use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::{EisenstatCg, Finish, KrylovMethod, SplitSystem, Start, for_method};
 use crate::matrix::Csr;
 use crate::observe::{Direction, Iteration, Observer};
-use crate::operator::{DynPreconditioner, Preconditioner};
+use crate::operator::{AnyScratch, DynPreconditioner, LinearOperator, Preconditioner};
 use crate::options::Method;
 use crate::placement::{KeptMatrix, Placement, SharedPlacement, Side, Storage};
 use crate::space::Space;
@@ -39,6 +39,13 @@ struct PlacedWorkspace<S: SolverSpace> {
     vectors: Option<[S::Vector; 2]>,
     /// A, where it has other values than the matrix that is stored: M is that of an earlier one.
     own_a: Option<KeptMatrix<S>>,
+}
+
+/// What an application of M in a placement writes.
+struct PlacedApplication<S: SolverSpace> {
+    /// r and z in the placement, unless it is the order of A.
+    vectors: Option<[S::Vector; 2]>,
+    scratch: AnyScratch,
 }
 
 impl<S: SolverSpace> Iterating<S> {
@@ -162,6 +169,29 @@ impl<S: SolverSpace> Engine<S> for PlacedEngine<S> {
         };
         self.placement.store(space, Side::Columns, placed_x, x)?;
         Ok(finish)
+    }
+
+    fn application(&self, space: &S) -> Result<EngineWorkspace, BackendError> {
+        let size = self.placement.size();
+        let vectors = match self.placement.is_identity() {
+            true => None,
+            false => Some([space.zeros(&size)?, space.zeros(&size)?]),
+        };
+        Ok(Box::new(PlacedApplication::<S> { vectors, scratch: self.m.scratch(space)? }))
+    }
+
+    fn precondition(
+        &self,
+        application: &mut EngineWorkspace,
+        space: &S,
+        r: &S::Vector,
+        z: &mut S::Vector,
+    ) -> Result<(), BackendError> {
+        let PlacedApplication::<S> { vectors, scratch } = own(application)?;
+        let Some([placed_r, placed_z]) = vectors else { return self.m.apply(space, r, z, scratch) };
+        self.placement.load(space, Side::Rows, r, placed_r)?;
+        self.m.apply(space, placed_r, placed_z, scratch)?;
+        self.placement.store(space, Side::Columns, placed_z, z)
     }
 
     fn restore_kept(

@@ -15,7 +15,7 @@ use crate::error::{BackendError, SetupError, SolveError};
 use crate::krylov::{Finish, KrylovMethod, Start, Status, System, for_method};
 use crate::matrix::{Csr, SeenValues, require_pattern};
 use crate::observe::{Iteration, Observer};
-use crate::operator::{DynPreconditioner, LinearOperator, Preconditioner};
+use crate::operator::{AnyScratch, DynPreconditioner, LinearOperator, Preconditioner};
 use crate::options::Method;
 use crate::space::{Space, Threads};
 use crate::stop::{StopReason, StoppingCriterion};
@@ -44,6 +44,14 @@ struct RefinedWorkspace {
     before: Vec<f64>,
     /// A in `f32`, where it has other values than the one that M was made from.
     own_a: Option<(Csr<f32>, SeenValues)>,
+}
+
+/// What an application of M writes.
+struct RefinedApplication {
+    space: Threads<f32>,
+    r: Vec<f32>,
+    z: Vec<f32>,
+    scratch: AnyScratch,
 }
 
 /// The matrix with its numbers rounded.
@@ -143,6 +151,29 @@ impl Engine<Threads<f64>> for Refined {
                 (None, other) => return end(other, next),
             }
         }
+    }
+
+    fn application(&self, space: &Threads<f64>) -> Result<EngineWorkspace, BackendError> {
+        let (n, space) = (self.a.nrows(), space.for_numbers());
+        let scratch = self.m.scratch(&space)?;
+        Ok(Box::new(RefinedApplication { space, r: vec![0.0; n], z: vec![0.0; n], scratch }))
+    }
+
+    fn precondition(
+        &self,
+        application: &mut EngineWorkspace,
+        space: &Threads<f64>,
+        r: &Vec<f64>,
+        z: &mut Vec<f64>,
+    ) -> Result<(), BackendError> {
+        let RefinedApplication { space: inner, r: own_r, z: own_z, scratch } = own(application)?;
+        // Of any size in `f64`, of one that `f32` has.
+        let largest = space.extremes(r)?.largest;
+        let scale = if largest > 0.0 && largest.is_finite() { largest } else { 1.0 };
+        own_r.iter_mut().zip(r).for_each(|(to, &from)| *to = (from / scale) as f32);
+        self.m.apply(inner, own_r, own_z, scratch)?;
+        z.iter_mut().zip(&*own_z).for_each(|(to, &from)| *to = scale * f64::from(from));
+        Ok(())
     }
 
     fn restore_kept(

@@ -155,6 +155,13 @@ struct ReorderedWorkspace<S: SolverSpace> {
     own_a: Option<PermutedMatrix>,
 }
 
+/// What an application of M writes.
+struct ReorderedApplication<S: SolverSpace> {
+    r: S::Vector,
+    z: S::Vector,
+    inner: EngineWorkspace,
+}
+
 impl<S: SolverSpace> Reordered<S> {
     pub(crate) fn new(
         reordering: Reordering<S::Size>,
@@ -225,6 +232,26 @@ impl<S: SolverSpace> Engine<S> for Reordered<S> {
         };
         order.store(space, Side::Columns, own_x, x)?;
         Ok(finish)
+    }
+
+    fn application(&self, space: &S) -> Result<EngineWorkspace, BackendError> {
+        let size = &self.reordering.size;
+        let (r, z) = (space.zeros(size)?, space.zeros(size)?);
+        Ok(Box::new(ReorderedApplication::<S> { r, z, inner: self.inner.application(space)? }))
+    }
+
+    fn precondition(
+        &self,
+        application: &mut EngineWorkspace,
+        space: &S,
+        r: &S::Vector,
+        z: &mut S::Vector,
+    ) -> Result<(), BackendError> {
+        let ReorderedApplication::<S> { r: own_r, z: own_z, inner } = own(application)?;
+        let order = self.scaled(self.matrices.source());
+        order.load(space, Side::Rows, r, own_r)?;
+        self.inner.precondition(inner, space, own_r, own_z)?;
+        order.store(space, Side::Columns, own_z, z)
     }
 
     fn restore_kept(

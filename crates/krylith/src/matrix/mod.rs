@@ -1,13 +1,13 @@
 //! Sparse matrices: patterns, compressed rows, views, permutations, symmetry.
 
 mod assemble;
-mod builder;
+pub(crate) mod builder;
 #[cfg(any(feature = "faer", feature = "sprs", feature = "nalgebra-sparse"))]
 mod convert;
-mod csr;
+pub(crate) mod csr;
 mod magnitude;
-mod pattern;
-mod permutation;
+pub(crate) mod pattern;
+pub(crate) mod permutation;
 mod repeats;
 mod require;
 mod rows;
@@ -17,13 +17,12 @@ mod transpose;
 mod version;
 
 pub(crate) use assemble::{Entries, ROWS_PER_TASK, assemble};
-pub use builder::TripletBuilder;
 pub(crate) use csr::check_length;
-pub use csr::{Csr, CsrRef};
+pub(crate) use csr::{Csr, CsrRef};
 pub(crate) use magnitude::{exact_scale, sizes_of_matrix};
-pub use pattern::Pattern;
+pub(crate) use pattern::Pattern;
 pub(crate) use pattern::check_dimensions;
-pub use permutation::Permutation;
+pub(crate) use permutation::Permutation;
 pub(crate) use repeats::{RowBits, WORD, are_same};
 pub use require::{require_diagonal, require_pattern};
 pub(crate) use rows::{OwnUnits, Rows, ValuedRows, all_hold};

@@ -13,7 +13,7 @@ mod erased;
 mod solver_space;
 
 pub(crate) use by_rows::{norm_roundoff, part_by_work, precise_dot, transposed_product, two_sum};
-pub use closure::FnOperator;
+pub use closure::{FnOperator, FnPreconditioner};
 pub use erased::{AnyOperator, AnyScratch, DynOperator, DynPreconditioner};
 pub(crate) use erased::{operator_in_box, own};
 pub(crate) use solver_space::rows_of;

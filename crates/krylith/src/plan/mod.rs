@@ -16,7 +16,7 @@ pub use crate::cost::{
 };
 pub use crate::facts::{Facts, GridFacts, Mesh, wavefronts};
 pub use crate::options::StorageKind;
-pub use crate::setup::Considered;
+pub use crate::setup::considered::Considered;
 pub use fallback::{Failure, Fallback, Remedy};
 pub(crate) use proposal::Asked;
 pub use proposal::{Outlook, Proposal};

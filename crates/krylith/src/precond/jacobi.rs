@@ -7,9 +7,9 @@
 //! 1969, doi:10.1007/BF02165096: within a factor of √n of the best diagonal).
 #![allow(unsafe_code)]
 
-use super::require_pattern;
 use crate::disjoint::DisjointSlice;
 use crate::error::{BackendError, SetupError};
+use crate::matrix::require_pattern;
 use crate::matrix::{Csr, Pattern};
 use crate::operator::{LinearOperator, Parts, Preconditioner, Recipe, Symbolic, UpdateForm};
 use crate::scalar::Scalar;

@@ -13,7 +13,6 @@ pub use crate::elimination::{
     Factor, FactorScratch, Form, Incomplete, IncompleteFactor, IncompleteSymbolic, Kind, PreservedSums,
     SMALLEST_PIVOT, Update, require_symmetric, starting_pivots, strict,
 };
-pub use crate::matrix::{require_diagonal, require_pattern};
 pub(crate) use jacobi::multiply_by_diagonal;
 pub use jacobi::{ColumnNorms, Jacobi, JacobiFactor, JacobiSymbolic};
-pub use registry::PrecondSpec;
+pub(crate) use registry::PrecondSpec;

@@ -11,7 +11,9 @@ use std::sync::Arc;
 /// not predicted.
 ///
 /// ```
-/// use krylith::{gallery::Problem, solver::{Memory, Method}};
+/// use krylith::Method;
+/// use krylith::gallery::Problem;
+/// use krylith::setup::Memory;
 /// let a = "poisson3d:50".parse::<Problem>()?.generate()?;
 /// let memory = Memory::predict(a.pattern());
 /// assert!(memory.factor + memory.copy < 2 * 12 * a.nnz() + 64 * a.nrows());

@@ -3,6 +3,7 @@
 //!
 //! How the matrices are kept, and how a preconditioner is made there, is in [`store`](crate::store).
 
+pub(crate) mod considered;
 mod context;
 mod findings;
 mod memory;
@@ -10,6 +11,7 @@ mod recorder;
 mod recover;
 
 pub use crate::memory::available_memory;
+pub(crate) use considered::Considered;
 pub(crate) use context::{OneFactor, vector_bytes};
 pub use context::{SetupContext, SetupOptions};
 pub(crate) use findings::{Findings, KnownValues};
@@ -18,19 +20,6 @@ pub use recorder::{Attempts, SetupRecorder};
 
 use crate::options::StorageKind;
 use crate::precond::PrecondSpec;
-use serde::{Deserialize, Serialize};
-
-/// A storage that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Considered {
-    /// Its name: `f32`, `grid`, `blocks`, `slices` or `rows`.
-    pub layout: String,
-    /// Whether it is taken.
-    pub taken: bool,
-    /// How, or why not.
-    pub reason: String,
-}
 
 /// The preconditioner's size and schedule and the order of rows, for the report.
 #[derive(Debug, Clone)]

@@ -30,45 +30,40 @@
 //! right-hand side begins with the prepared method again, until that has failed for two of them. From then on solves with this A begin with the rung that gave the
 //! answer, whose factor is kept (`winner`).
 //!
-//! Constants in the null space of A are recognised, and the caller may name others ([`NullSpace`]): of many answers x is that of least norm.
+//! Constants in the null space of A are recognised, and the caller may name others ([`NullSpace`](crate::NullSpace)): of many answers x is that of least norm.
 //! `converged` is said of b as it was given. Where the component of b outside of the range of A is larger than the tolerance, no x converges; x is then the least squares
 //! (`least_squares`), or there is a proof that no x meets the tolerance (`singular`).
 //!
 //! A bad pivot, of any factor, is followed by a shift of the diagonal, as small as one can be found quickly, and if none works by
 //! the diagonal alone, in a form that cannot fail ([`Solver::recover`] turns this off). Every such step is in `report.recovery`.
 
+mod apply;
 mod build;
+mod by_name;
 mod certify;
 mod end;
 mod iterate;
 pub(crate) mod learning;
 mod least_norm;
-mod null_space;
-mod options;
+pub(crate) mod null_space;
+pub(crate) mod options;
 mod outside_range;
 mod plan;
 mod planned;
-mod prepared;
+pub(crate) mod prepared;
 mod refactor;
 mod reorder;
 mod rounding;
-mod runs;
+pub(crate) mod runs;
 mod slow_progress;
 mod snap;
 mod stage;
-mod threads;
+pub(crate) mod threads;
 mod winner;
 mod workspace;
 
-pub use crate::memory::available_memory;
-pub use crate::names::NameError;
-pub use crate::options::{Layout, MatchingMode, Method, Precision};
-pub use crate::precond::registry::{
-    FillRule, Parameter, PrecondInfo, PrecondSpec, Suits, Threshold, Value, preconditioners,
-};
-pub use crate::setup::Memory;
-pub use null_space::NullSpace;
-pub use options::Solver;
-pub use prepared::Prepared;
-pub use runs::Watch;
-pub use threads::{STORES, Solution, solve};
+pub use by_name::{SolverOption, options};
+pub(crate) use options::Solver;
+pub(crate) use prepared::Prepared;
+pub(crate) use runs::Watch;
+pub use threads::STORES;

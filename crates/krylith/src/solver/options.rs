@@ -142,7 +142,8 @@ impl Solver {
     /// The null space of a singular A; by default constants are recognised.
     ///
     /// ```
-    /// use krylith::{Solver, gallery::{Problem, random_vector}, solver::NullSpace};
+    /// use krylith::gallery::{Problem, random_vector};
+    /// use krylith::{NullSpace, Solver};
     /// let a = "neumann2d:30".parse::<Problem>()?.generate()?;
     /// // A times something: it has an answer, and many.
     /// let mut b = vec![0.0; a.nrows()];
@@ -239,7 +240,7 @@ impl Solver {
 
     /// The most bytes that everything a solve allocates may take: factor, copies of A and vectors, those of GMRES with its restart
     /// included. Past this the preparation ends in an error with the predicted bytes. Without a limit it is what the machine, the
-    /// control groups and the limits of the process leave ([`available_memory`](super::available_memory)).
+    /// control groups and the limits of the process leave ([`available_memory`](crate::setup::available_memory)).
     pub fn max_memory(mut self, bytes: u64) -> Self {
         self.max_memory = Some(bytes);
         self

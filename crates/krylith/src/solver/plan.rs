@@ -326,7 +326,11 @@ impl Solver {
     /// The plan for an operator without a matrix.
     pub(super) fn plan_without_matrix(&self) -> SolvePlan {
         let method = if self.method == Method::Auto { Method::BiCgStab } else { self.method };
-        self.planned(None, method, PrecondSpec::none(), ReasonCode::NoMatrix)
+        let mut plan = self.planned(None, method, PrecondSpec::none(), ReasonCode::NoMatrix);
+        // There is nothing to store in other numbers.
+        plan.precision = Precision::F64;
+        plan.fallbacks.retain(|fallback| fallback.then != Remedy::DoublePrecision);
+        plan
     }
 
     fn planned(

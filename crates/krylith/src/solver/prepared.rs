@@ -1,5 +1,6 @@
 //! Analysis, factor and workspace of one matrix pattern, for any number of solves.
 
+use super::apply::Application;
 use super::build::{SetUp, without};
 use super::certify::sizes_of;
 use super::learning::TrainedMatrix;
@@ -12,10 +13,12 @@ use super::threads::Transposed;
 use super::winner::{Memory, Winner};
 use super::workspace::{Lease, Pool, Workspace};
 use crate::cost::Work;
-use crate::engine::DynEngine;
+use crate::engine::{DynEngine, InOrder};
 use crate::error::{BackendError, SetupError, SolveError};
 use crate::matrix::{Csr, Pattern, SeenValues, sizes_of_matrix};
-use crate::operator::{DefaultSpace, LinearOperator, OwnRows, SolverSpace, rows_of};
+use crate::operator::{
+    DefaultSpace, DynPreconditioner, LinearOperator, OwnRows, Preconditioner, SolverSpace, rows_of,
+};
 use crate::options::Method;
 use crate::outcome::{Recovery, Seconds};
 use crate::plan::SolvePlan;
@@ -52,6 +55,7 @@ pub struct Prepared<A: LinearOperator<S>, S: SolverSpace = DefaultSpace> {
     pub(super) method: Method,
     pub(super) engine: DynEngine<S>,
     pub(super) pool: Pool<S, A>,
+    pub(super) applications: Mutex<Vec<Application<S>>>,
     pub(super) summary: SetupSummary,
     pub(super) plan: SolvePlan,
     /// The matrix that the factor is made from, if that is not the one that was given.
@@ -151,6 +155,7 @@ impl Solver {
             options: self.clone(),
             space,
             pool: Pool::new(first),
+            applications: Mutex::default(),
             stores,
             size: a.domain(),
             method,
@@ -163,6 +168,42 @@ impl Solver {
         })
     }
 
+    /// Prepares on any space for an operator without a matrix, with a preconditioner of the caller's under this name: z = M⁻¹ r. What it is made of, and when that
+    /// changes, is the caller's affair; a method that needs a symmetric M takes it to be one.
+    pub fn prepare_operator_with_on<S: SolverSpace, A: LinearOperator<S>>(
+        &self,
+        space: S,
+        stores: &'static [&'static dyn FindStore<S>],
+        a: &A,
+        (name, m): (&str, DynPreconditioner<S, Csr<f64>>),
+    ) -> Result<Prepared<A, S>, SolveError> {
+        self.validate()?;
+        self.refuse_other_preconditioner("the preconditioner that is given is the only one")?;
+        if name.is_empty() || name.parse::<PrecondSpec>().is_ok() {
+            let needed = "a name is needed that no preconditioner of the registry has".into();
+            return Err(SolveError::Option { name: "preconditioner", value: name.into(), needed });
+        }
+        require_same("the domain and the range of A", &a.domain(), &a.range())?;
+        require_same("M and the domain of A", &m.domain(), &a.domain())?;
+        require_same("M and the range of A", &m.range(), &a.range())?;
+        let mut plan = self.plan_without_matrix();
+        let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
+        let mut set_up = without(&space, a.domain(), method);
+        plan.preconditioner = PrecondSpec::given(name);
+        let (nnz, bytes) = (m.entries(), m.bytes());
+        let SetupSummary { predicted, held, .. } = set_up.summary;
+        set_up.summary = SetupSummary {
+            kind: plan.preconditioner.clone(),
+            nnz,
+            bytes,
+            predicted: predicted + bytes,
+            held: held + bytes,
+            ..set_up.summary
+        };
+        set_up.engine = Box::new(InOrder::new(m));
+        self.prepared_operator(space, stores, a, (plan, method, set_up))
+    }
+
     /// Prepares on any space for an operator without a matrix, so without a preconditioner.
     pub fn prepare_operator_on<S: SolverSpace, A: LinearOperator<S>>(
         &self,
@@ -171,14 +212,30 @@ impl Solver {
         a: &A,
     ) -> Result<Prepared<A, S>, SolveError> {
         self.validate()?;
-        if !self.preconditioner.is_auto() && !self.preconditioner.is_none() {
-            let what = "a preconditioner without a matrix to make it from: `prepare_with` takes one";
-            return Err(BackendError::Unsupported { what }.into());
-        }
+        self.refuse_other_preconditioner(
+            "a preconditioner without a matrix to make it from: `prepare_with` takes one",
+        )?;
         require_same("the domain and the range of A", &a.domain(), &a.range())?;
         let plan = self.plan_without_matrix();
         let method = plan.method.limited(space.total(&a.domain()), self.max_iterations);
-        let SetUp { engine, summary, .. } = without(&space, a.domain(), method);
+        let set_up = without(&space, a.domain(), method);
+        self.prepared_operator(space, stores, a, (plan, method, set_up))
+    }
+
+    fn refuse_other_preconditioner(&self, what: &'static str) -> Result<(), SolveError> {
+        match self.preconditioner.is_auto() || self.preconditioner.is_none() {
+            true => Ok(()),
+            false => Err(BackendError::Unsupported { what }.into()),
+        }
+    }
+
+    fn prepared_operator<S: SolverSpace, A: LinearOperator<S>>(
+        &self,
+        space: S,
+        stores: &'static [&'static dyn FindStore<S>],
+        a: &A,
+        (plan, method, SetUp { engine, summary, .. }): (SolvePlan, Method, SetUp<S>),
+    ) -> Result<Prepared<A, S>, SolveError> {
         let of = rows_of(&space, a).map(|own| Seen::new(&space, own.rows));
         let spaces = NullSpaces::find(self, &space, a, None)?.map(Arc::new);
         let null_spaces = Mutex::new(KnownNullSpaces { of, spaces });
@@ -195,6 +252,7 @@ impl Solver {
             transposed: Mutex::default(),
             options: self.clone(),
             pool: Pool::new(Workspace::new(Arc::clone(&space), &engine, a, method)?),
+            applications: Mutex::default(),
             space,
             stores,
             size: a.domain(),

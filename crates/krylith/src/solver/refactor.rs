@@ -9,7 +9,7 @@ use crate::setup::{Attempts, SetupContext, SetupRecorder};
 use crate::space::agree;
 use crate::sparsify::{Paired, Sparsified, Sparsify};
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
     /// Takes over the values of a matrix of the same pattern; allocates nothing unless a pivot is bad. A shift that the last
@@ -85,6 +85,7 @@ impl<S: SolverSpace, A: LinearOperator<S>> Prepared<A, S> {
                 summary.held += reserved;
                 (self.engine, self.summary) = (engine, summary);
                 self.pool.clear();
+                self.applications.lock().unwrap_or_else(PoisonError::into_inner).clear();
                 return Ok(self.summary.shift);
             }
         }

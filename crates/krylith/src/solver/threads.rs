@@ -6,7 +6,9 @@ use super::runs::Watch;
 use crate::error::{BackendError, SolveError};
 use crate::matrix::Csr;
 use crate::observe::Observer;
-use crate::operator::{AnyOperator, DynOperator, LinearOperator, SolverSpace};
+use crate::operator::{
+    AnyOperator, DynOperator, DynPreconditioner, LinearOperator, Preconditioner, SolverSpace,
+};
 use crate::plan::SolvePlan;
 use crate::report::Report;
 use crate::space::{Profile, Threads, cores, require_same};
@@ -126,6 +128,33 @@ impl Solver {
     ) -> Result<Prepared<A>, SolveError> {
         let threads = self.threads.unwrap_or_else(cores);
         self.prepare_operator_on(Threads::for_rows(threads, a.domain()), STORES, a)
+    }
+}
+
+impl Solver {
+    /// The same with a preconditioner of the caller's, under this name: z = M⁻¹ r.
+    ///
+    /// ```
+    /// use krylith::operator::{FnOperator, FnPreconditioner};
+    /// use krylith::{Method, Solver};
+    /// let weights: Vec<f64> = (1..=200).map(f64::from).collect();
+    /// let a = FnOperator::new(200, |x: &[f64], y: &mut [f64]| (0..200).for_each(|i| y[i] = weights[i] * x[i]));
+    /// let inverse: Vec<f64> = weights.iter().map(|w| 1.0 / w).collect();
+    /// let m = FnPreconditioner::new(200, move |r: &[f64], z: &mut [f64]| (0..200).for_each(|i| z[i] = inverse[i] * r[i]));
+    /// let prepared = Solver::new().method(Method::Cg).prepare_operator_with(&a, "weights", m)?;
+    /// let (b, mut x) = (vec![1.0; 200], vec![0.0; 200]);
+    /// let report = prepared.solve(&a, &b, &mut x)?;
+    /// assert_eq!((report.iterations, report.preconditioner.as_str()), (1, "weights"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn prepare_operator_with<A, M>(&self, a: &A, name: &str, m: M) -> Result<Prepared<A>, SolveError>
+    where
+        A: LinearOperator<Threads<f64>>,
+        M: Preconditioner<Threads<f64>, Csr<f64>> + Send + Sync + 'static,
+    {
+        let threads = self.threads.unwrap_or_else(cores);
+        let space = Threads::for_rows(threads, a.domain());
+        self.prepare_operator_with_on(space, STORES, a, (name, DynPreconditioner::new(m)))
     }
 }
 

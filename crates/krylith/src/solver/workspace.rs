@@ -81,6 +81,26 @@ impl<S: SolverSpace, A: LinearOperator<S>> Pool<S, A> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A space to work on besides solves, until it is given back: that of an idle workspace, the prepared one first; the prepared space where no workspace has it; one
+    /// `beside` it; or the next that is given back.
+    pub(super) fn idle(&self, prepared: &Arc<S>) -> Idle<'_, S, A> {
+        let mut idle = self.lock();
+        loop {
+            let is_prepared = |w: &Workspace<S, A>| Arc::ptr_eq(&w.space, prepared);
+            if let Some(k) = idle.iter().position(is_prepared).or(idle.len().checked_sub(1)) {
+                let workspace = Some(idle.swap_remove(k));
+                return Idle::Leased(Lease { pool: self, workspace });
+            }
+            if !self.has_prepared.swap(true, Ordering::Relaxed) {
+                return Idle::Lent(Lent { pool: self, space: Arc::clone(prepared) });
+            }
+            if let Some(space) = prepared.beside() {
+                return Idle::Beside(Arc::new(space));
+            }
+            idle = self.given_back.wait(idle).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     /// An idle workspace, the prepared one first; a new one on a space of its own; or, where the space has none beside it, the next that
     /// is given back.
     /// With `beside` the prepared space is left to others where there can be one beside it.
@@ -114,6 +134,38 @@ impl<S: SolverSpace, A: LinearOperator<S>> Pool<S, A> {
             idle = self.given_back.wait(idle).unwrap_or_else(PoisonError::into_inner);
         };
         Ok(Lease { pool: self, workspace: Some(workspace) })
+    }
+}
+
+/// A space that nobody else works on.
+pub(super) enum Idle<'p, S: SolverSpace, A: LinearOperator<S>> {
+    Leased(Lease<'p, S, A>),
+    Lent(Lent<'p, S, A>),
+    Beside(Arc<S>),
+}
+
+/// The prepared space, while no workspace has it.
+pub(super) struct Lent<'p, S: SolverSpace, A: LinearOperator<S>> {
+    pool: &'p Pool<S, A>,
+    space: Arc<S>,
+}
+
+impl<S: SolverSpace, A: LinearOperator<S>> Drop for Lent<'_, S, A> {
+    fn drop(&mut self) {
+        let idle = self.pool.lock();
+        self.pool.has_prepared.store(false, Ordering::Relaxed);
+        drop(idle);
+        self.pool.given_back.notify_one();
+    }
+}
+
+impl<S: SolverSpace, A: LinearOperator<S>> Idle<'_, S, A> {
+    pub(super) fn space(&self) -> &Arc<S> {
+        match self {
+            Idle::Leased(lease) => &lease.space,
+            Idle::Lent(lent) => &lent.space,
+            Idle::Beside(space) => space,
+        }
     }
 }
 

@@ -8,7 +8,7 @@
 mod activity;
 mod agree;
 mod binned;
-mod device_report;
+pub(crate) mod device_report;
 mod extremes;
 mod process;
 mod threads;
@@ -20,7 +20,7 @@ pub use crate::team::{TeamStatistics, ThreadLimit, most_threads};
 pub use activity::{Activity, Profile, Spent};
 pub(crate) use agree::agree;
 pub use binned::BinnedSum;
-pub use device_report::{DeviceReport, KernelTime};
+pub(crate) use device_report::DeviceReport;
 pub use extremes::Extremes;
 pub use process::Process;
 pub(crate) use process::{from_first, gather, holds_everywhere, received};

@@ -9,7 +9,7 @@
 //!
 //! [`Solver`](crate::Solver) looks for a grid ([`Structure::detect`]) in every [`Csr`](crate::Csr) that gets an incomplete factor without
 //! threshold, in its own order of rows. It solves on the grid if the factor can be had there and the arrangement does not waste
-//! places; `report.layout` then begins with `structured`. [`Layout::Slices`](crate::solver::Layout) turns it off. What is refused, and
+//! places; `report.layout` then begins with `structured`. [`Layout::Slices`](crate::Layout) turns it off. What is refused, and
 //! why, is in docs/structured.md.
 //!
 //! # By hand

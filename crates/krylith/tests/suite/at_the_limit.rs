@@ -1,7 +1,9 @@
 //! What is said at the limit of `f64`: answers that other roundings would miss, and no proof of singularity where there is an answer.
 
-use krylith::solver::{Layout, MatchingMode, NullSpace, Precision};
-use krylith::{Csr, Method, Outcome, PrecondSpec, Solver, TripletBuilder, gallery::Problem};
+use krylith::gallery::Problem;
+use krylith::{
+    Csr, Layout, MatchingMode, Method, NullSpace, Outcome, Precision, PrecondSpec, Solver, TripletBuilder,
+};
 
 fn rhs(n: usize) -> Vec<f64> {
     (0..n).map(|i| ((i * 7919 % 1009) as f64 - 504.0) / 504.0).collect()

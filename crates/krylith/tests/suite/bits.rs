@@ -9,8 +9,8 @@
 //! and every bit of x. A solve that ends with an error has dashes there.
 
 use krylith::gallery::{Problem, random_vector};
-use krylith::solver::{Layout, Method, Precision, preconditioners};
-use krylith::{Csr, Solver};
+use krylith::precond::registry::preconditioners;
+use krylith::{Csr, Layout, Method, Precision, Solver};
 use std::fmt::Write;
 
 const LAYOUTS: [Layout; 3] = [Layout::Auto, Layout::Slices, Layout::Rows];

@@ -3,9 +3,8 @@
 use krylith::gallery::Problem;
 use krylith::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use krylith::precond::fsai::{Fsai, FsaiFactor, PatternRule};
-use krylith::solver::{Layout, Precision};
 use krylith::space::Threads;
-use krylith::{Csr, Method, PrecondSpec, Solver};
+use krylith::{Csr, Layout, Method, Precision, PrecondSpec, Solver};
 
 fn problem(name: &str) -> Csr<f64> {
     name.parse::<Problem>().unwrap().generate().unwrap()

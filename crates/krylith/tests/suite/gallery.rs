@@ -5,9 +5,8 @@ use krylith::gallery::{Problem, problems, random_vector};
 use krylith::matrix::Triangle;
 use krylith::plan::{MANY_CORE, REFERENCE};
 use krylith::schedule::Wavefronts;
-use krylith::solver::Method;
 use krylith::sparsify::Sparsify;
-use krylith::{Csr, Solver};
+use krylith::{Csr, Method, Solver};
 use proptest::prelude::*;
 
 fn problem(text: &str) -> Problem {

@@ -5,16 +5,15 @@
 //!
 //! P has a one in row i and column ⌊i / 2⌋, and S_c is the smoother of A_c = Pᵀ A P. Symmetric where S is, and definite where S⁻¹ A has eigenvalues below 2.
 
-use krylith::engine::SolverSpace;
 use krylith::gallery::Problem;
-use krylith::operator::{DynPreconditioner, LinearOperator, Preconditioner};
+use krylith::operator::{DynPreconditioner, LinearOperator, Preconditioner, SolverSpace};
 use krylith::placement::{KeptMatrix, SharedPlacement, Side, Storage};
 use krylith::plan::StorageKind;
 use krylith::setup::{Memory, SetupContext, SetupRecorder};
-use krylith::solver::{Layout, STORES};
+use krylith::solver::STORES;
 use krylith::space::Threads;
 use krylith::store::{FindStore, Found, Level, Made, OverStore, Request, Role, Store, level};
-use krylith::{BackendError, Csr, Method, PrecondSpec, SetupError, SolveError, Solver};
+use krylith::{BackendError, Csr, Layout, Method, PrecondSpec, SetupError, SolveError, Solver};
 use std::any::Any;
 
 type Scratch = Box<dyn Any + Send>;

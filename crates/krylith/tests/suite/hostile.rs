@@ -3,11 +3,13 @@
 
 use crate::exact::{Random, norm, relative_residual, residual};
 use krylith::operator::LinearOperator;
-use krylith::report::{NullLevel, Outcome};
-use krylith::solver::{FillRule, Layout, MatchingMode, Method, PrecondSpec, Threshold};
+use krylith::precond::registry::{FillRule, Threshold};
+use krylith::report::NullLevel;
 use krylith::space::Threads;
 use krylith::transform::Ordering;
-use krylith::{BackendError, Csr, SetupError, SolveError, Solver};
+use krylith::{
+    BackendError, Csr, Layout, MatchingMode, Method, Outcome, PrecondSpec, SetupError, SolveError, Solver,
+};
 
 /// tridiag(lower, diagonal, upper).
 fn tridiagonal(n: usize, [lower, diagonal, upper]: [f64; 3]) -> Csr<f64> {

@@ -5,10 +5,9 @@ use krylith::gallery::Problem;
 use krylith::observe::Iteration;
 use krylith::operator::{FnOperator, LinearOperator};
 use krylith::plan::ReasonCode;
-use krylith::solver::{Layout, Method, Prepared};
 use krylith::space::Threads;
 use krylith::transform::Ordering;
-use krylith::{Csr, Outcome, PrecondSpec, Report, SolveError, Solver};
+use krylith::{Csr, Layout, Method, Outcome, PrecondSpec, Prepared, Report, SolveError, Solver};
 
 fn problem(name: &str) -> Csr<f64> {
     name.parse::<Problem>().unwrap().generate().unwrap()
@@ -315,7 +314,7 @@ fn machines_without_costs_are_refused() {
 /// Whatever names a row or a column can be read with places counted from 1.
 #[test]
 fn messages_count_from_zero_and_can_count_from_one() {
-    use krylith::error::counted_from_one;
+    use krylith::report::counted_from_one;
     use krylith::structured::NotStructured;
     use krylith::transform::MatchingError;
     use krylith::{MatrixError, SetupError};

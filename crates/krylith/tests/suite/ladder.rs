@@ -1,10 +1,9 @@
 //! `auto` goes on where its first choice does not get far, says why, and does so alike on any number of threads.
 
-use krylith::matrix::Permutation;
+use krylith::gallery::Problem;
 use krylith::plan::{Failure, Remedy};
 use krylith::report::advice::Advice;
-use krylith::solver::Precision;
-use krylith::{Csr, Method, Outcome, PrecondSpec, Solver, TripletBuilder, gallery::Problem};
+use krylith::{Csr, Method, Outcome, Permutation, Precision, PrecondSpec, Solver, TripletBuilder};
 
 /// The biharmonic operator on m x m points, clamped: symmetric positive definite with a condition of about m⁴, and 13 entries per row.
 fn plate(m: usize) -> Csr<f64> {
@@ -283,7 +282,7 @@ fn later_solves_begin_with_the_rung_that_won() {
     let n = a.nrows();
     let bs = hard_right_hand_sides(n, 4);
     let mut prepared = Solver::new().prepare(&a).unwrap();
-    let solve = |prepared: &krylith::solver::Prepared<Csr<f64>>, b: &[f64]| {
+    let solve = |prepared: &krylith::Prepared<Csr<f64>>, b: &[f64]| {
         let report = prepared.solve(&a, b, &mut vec![0.0; n]).unwrap();
         report.require_converged().unwrap();
         report

@@ -2,10 +2,9 @@
 
 use krylith::gallery::{Problem, random_vector};
 use krylith::learn::{Learned, Learning, Samples, Start, Training, train, train_by_solving, train_lu};
-use krylith::solver::Layout;
 use krylith::space::Threads;
 use krylith::transform::Ordering;
-use krylith::{Csr, Method, Pattern, PrecondSpec, Report, Solver};
+use krylith::{Csr, Layout, Method, Pattern, PrecondSpec, Report, Solver};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 

@@ -9,11 +9,11 @@ use krylith::operator::Identity;
 use krylith::precond::threshold::{IctOptions, ict};
 use krylith::precond::{Form, IncompleteFactor};
 use krylith::schedule::{Plan, Schedule};
+use krylith::setup::Memory;
 use krylith::sliced::{SlicedPattern, SlicedSymbolic};
-use krylith::solver::{Memory, Method, PrecondSpec};
 use krylith::space::Threads;
 use krylith::structured::{Grid, Stencil, StencilMatrix, StencilSymbolic};
-use krylith::{Csr, MatrixError, Permutation, SetupError, SolveError, Solver};
+use krylith::{Csr, MatrixError, Method, Permutation, PrecondSpec, SetupError, SolveError, Solver};
 use std::sync::Arc;
 
 /// Numbers that a mistake of the caller, or of a file, may put in the place of a size.

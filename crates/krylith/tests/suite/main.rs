@@ -7,6 +7,7 @@ mod exact;
 /// The plainest space.
 mod sequential;
 
+mod applied;
 mod at_the_limit;
 mod bits;
 mod builder;

@@ -2,10 +2,9 @@
 //! of matrices keeps what was analyzed.
 
 use krylith::gallery::Problem;
-use krylith::precond::registry::Construction;
-use krylith::solver::{Layout, MatchingMode, Method, Precision, PrecondSpec, Suits, preconditioners};
+use krylith::precond::registry::{Construction, Suits, preconditioners};
 use krylith::transform::Ordering;
-use krylith::{Csr, Permutation, Report, Solver};
+use krylith::{Csr, Layout, MatchingMode, Method, Permutation, Precision, PrecondSpec, Report, Solver};
 
 fn problem(name: &str) -> Csr<f64> {
     name.parse::<Problem>().unwrap().generate().unwrap()

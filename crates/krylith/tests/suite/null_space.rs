@@ -2,8 +2,7 @@
 
 use krylith::gallery::{Problem, random_vector};
 use krylith::report::NullLevel;
-use krylith::solver::{NullSpace, Precision};
-use krylith::{Csr, Method, Outcome, PrecondSpec, Solution, SolveError, Solver};
+use krylith::{Csr, Method, NullSpace, Outcome, Precision, PrecondSpec, Solution, SolveError, Solver};
 
 fn problem(name: &str) -> Csr<f64> {
     name.parse::<Problem>().unwrap().generate().unwrap()

@@ -4,9 +4,8 @@
 use krylith::block::BlockKind;
 use krylith::gallery::Problem;
 use krylith::plan::{ReasonCode, Remedy};
-use krylith::solver::{Layout, Method, Precision, PrecondSpec};
 use krylith::transform::Ordering;
-use krylith::{Csr, Report, Solver};
+use krylith::{Csr, Layout, Method, Precision, PrecondSpec, Report, Solver};
 
 fn problem(name: &str) -> Csr<f64> {
     name.parse::<Problem>().unwrap().generate().unwrap()

@@ -8,12 +8,11 @@ use krylith::precond::threshold::{IctOptions, ict};
 use krylith::precond::{Form, Incomplete};
 use krylith::schedule::Schedule;
 use krylith::sliced::{SlicedPattern, SlicedSymbolic};
-use krylith::solver::{Layout, Method, Precision, PrecondSpec};
 use krylith::space::Threads;
 use krylith::sparsify::Sparsify;
 use krylith::structured::{Grid, Stencil, StencilMatrix, StencilSymbolic};
 use krylith::transform::Ordering;
-use krylith::{Csr, SetupError, SolveError, Solver};
+use krylith::{Csr, Layout, Method, Precision, PrecondSpec, SetupError, SolveError, Solver};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -195,7 +194,7 @@ fn the_factor_is_that_of_the_matrix_without_the_zeros() {
         let (prepared, other) = (cg.prepare(&a).unwrap(), cg.prepare(&whole).unwrap());
         assert_eq!(prepared.sparsified(), Some(&whole));
         assert!(other.sparsified().is_none());
-        let solve = |prepared: &krylith::solver::Prepared<Csr<f64>>, a| {
+        let solve = |prepared: &krylith::Prepared<Csr<f64>>, a| {
             prepared.solve(a, &b, &mut vec![0.0; b.len()]).unwrap()
         };
         let (report, expected) = (solve(&prepared, &a), solve(&other, &whole));
@@ -248,7 +247,7 @@ fn other_values_follow_as_long_as_they_are_zero_on_one_side() {
     let mut prepared = cg.prepare(&a).unwrap();
     let mut twice = a.clone();
     twice.values_mut().iter_mut().for_each(|v| *v *= 2.0);
-    let solve = |prepared: &krylith::solver::Prepared<Csr<f64>>, a: &Csr<f64>| {
+    let solve = |prepared: &krylith::Prepared<Csr<f64>>, a: &Csr<f64>| {
         prepared
             .solve(a, &b, &mut vec![0.0; b.len()])
             .map(|report| report.require_converged().unwrap().iterations)

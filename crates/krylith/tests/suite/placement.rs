@@ -8,11 +8,10 @@ use krylith::placement::{KeptMatrix, Order, Placed, Placement, SharedPlacement, 
 use krylith::plan::StorageKind;
 use krylith::precond::{Incomplete, IncompleteFactor};
 use krylith::setup::{Memory, SetupContext, SetupRecorder};
-use krylith::solver::{Layout, Method, PrecondSpec};
 use krylith::space::Threads;
 use krylith::store::{FindStore, Found, Made, Needs, OverStore, Request, Role, Store};
 use krylith::transform::Ordering;
-use krylith::{BackendError, Csr, SetupError, SolveError, Solver};
+use krylith::{BackendError, Csr, Layout, Method, PrecondSpec, SetupError, SolveError, Solver};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! What the README lists is what there is.
 
-use krylith::solver::preconditioners;
+use krylith::precond::registry::preconditioners;
 
 #[test]
 fn the_table_of_preconditioners_is_that_of_the_registry() {

@@ -4,10 +4,9 @@ use krylith::gallery::Problem;
 use krylith::operator::{Given, LinearOperator, Recipe, Symbolic};
 use krylith::precond::{Incomplete, IncompleteSymbolic};
 use krylith::schedule::Schedule;
-use krylith::solver::{Layout, MatchingMode, Method, Precision};
 use krylith::space::Threads;
 use krylith::transform::Ordering;
-use krylith::{Csr, PrecondSpec, SetupError, SolveError, Solver};
+use krylith::{Csr, Layout, MatchingMode, Method, Precision, PrecondSpec, SetupError, SolveError, Solver};
 use std::sync::{Arc, Mutex};
 
 fn problem(name: &str) -> Csr<f64> {

@@ -4,8 +4,7 @@
 //! `spd/NAME.mtx.xz` and `general/NAME.mtx.xz`. Otherwise it is listed as ignored.
 
 use krylith::schedule::Schedule;
-use krylith::solver::Method;
-use krylith::{Csr, Solver, io};
+use krylith::{Csr, Method, Solver, io};
 use std::path::PathBuf;
 
 const CASES: [(&str, Method, &str); 6] = [

@@ -4,8 +4,7 @@
 //! would move it away from where a pivot is good, or not at all.
 
 use krylith::gallery::Problem;
-use krylith::solver::{Layout, MatchingMode, Method, PrecondSpec};
-use krylith::{Csr, Report, Solver};
+use krylith::{Csr, Layout, MatchingMode, Method, PrecondSpec, Report, Solver};
 
 const SYMMETRIC: [&str; 9] =
     ["ic0", "ic(1)", "mic0", "dic", "ict(0.001)", "bic0(1)", "bic0(2)", "bdic(1)", "bdic(2)"];

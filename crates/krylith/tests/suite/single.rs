@@ -2,9 +2,8 @@
 //! does not reach.
 
 use krylith::gallery::Problem;
-use krylith::solver::{Method, Precision};
 use krylith::transform::Ordering;
-use krylith::{Csr, PrecondSpec, Report, Solver};
+use krylith::{Csr, Method, Precision, PrecondSpec, Report, Solver};
 
 fn problem(name: &str) -> Csr<f64> {
     name.parse::<Problem>().unwrap().generate().unwrap()

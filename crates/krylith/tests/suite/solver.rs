@@ -3,9 +3,10 @@
 use krylith::gallery::Problem;
 use krylith::observe::Iteration;
 use krylith::operator::LinearOperator;
-use krylith::solver::{Layout, Method, PrecondSpec};
 use krylith::space::Threads;
-use krylith::{BackendError, Csr, Outcome, Report, SetupError, SolveError, Solver, solve};
+use krylith::{
+    BackendError, Csr, Layout, Method, Outcome, PrecondSpec, Report, SetupError, SolveError, Solver, solve,
+};
 use std::ops::ControlFlow;
 
 fn problem(name: &str) -> Csr<f64> {

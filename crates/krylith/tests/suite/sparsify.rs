@@ -2,10 +2,9 @@
 
 use krylith::gallery::{Problem, random_vector};
 use krylith::plan::{MANY_CORE, REFERENCE, SolvePlan};
-use krylith::solver::{Layout, Precision};
 use krylith::sparsify::{Paper, Sparsify};
 use krylith::transform::Ordering;
-use krylith::{Csr, Method, SolveError, Solver};
+use krylith::{Csr, Layout, Method, Precision, SolveError, Solver};
 
 fn problem(name: &str) -> Csr<f64> {
     name.parse::<Problem>().unwrap().generate().unwrap()

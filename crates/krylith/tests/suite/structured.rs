@@ -2,10 +2,9 @@
 
 use krylith::gallery::Problem;
 use krylith::operator::LinearOperator;
-use krylith::solver::{Layout, Method, Precision, PrecondSpec};
 use krylith::space::{Space, Threads};
 use krylith::structured::{StencilMatrix, Structure};
-use krylith::{Csr, Report, Solver};
+use krylith::{Csr, Layout, Method, Precision, PrecondSpec, Report, Solver};
 
 fn problem(name: &str) -> Csr<f64> {
     name.parse::<Problem>().unwrap().generate().unwrap()

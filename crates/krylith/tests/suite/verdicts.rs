@@ -5,8 +5,9 @@ use crate::exact::{Random, norm, relative_residual, residual};
 use krylith::gallery::Problem;
 use krylith::report::NullLevel;
 use krylith::report::advice::Advice;
-use krylith::solver::{NullSpace, Precision};
-use krylith::{Csr, Method, Outcome, PrecondSpec, Report, Solution, SolveError, Solver};
+use krylith::{
+    Csr, Method, NullSpace, Outcome, Precision, PrecondSpec, Report, Solution, SolveError, Solver,
+};
 
 fn problem(name: &str) -> Csr<f64> {
     name.parse::<Problem>().unwrap().generate().unwrap()

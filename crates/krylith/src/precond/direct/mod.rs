@@ -30,8 +30,8 @@ pub use analysis::Cost;
 pub use dense::Copies;
 pub(crate) use dense::{Pivot, eliminate_cholesky};
 
-use super::require_pattern;
 use crate::error::{BackendError, SetupError};
+use crate::matrix::require_pattern;
 use crate::matrix::{Csr, Pattern, Permutation};
 use crate::operator::{LinearOperator, Preconditioner, Recipe, Symbolic};
 use crate::space::{Threads, require_same};

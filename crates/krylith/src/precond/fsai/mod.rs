@@ -31,8 +31,8 @@ pub use adaptive::Growth;
 pub(crate) use choose::LikelySize;
 pub(crate) use of_parts::{InParts, InverseRows};
 
-use super::require_pattern;
 use crate::error::{BackendError, SetupError};
+use crate::matrix::require_pattern;
 use crate::matrix::{Csr, Pattern};
 use crate::memory::large_pages;
 use crate::operator::{LinearOperator, Parts, Preconditioner, Recipe, SolverSpace, Symbolic};

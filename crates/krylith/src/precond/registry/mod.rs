@@ -13,20 +13,19 @@ mod lu;
 mod parse;
 mod plain;
 mod recipe;
-mod spec;
+pub(crate) mod spec;
 mod ssor;
 mod threshold;
 
-pub use crate::names::NameError;
+pub use crate::block::BlockKind;
 pub use recipe::{AnyRecipe, OwnRecipe};
-pub use spec::PrecondSpec;
+pub(crate) use spec::PrecondSpec;
 pub use threshold::{FillRule, Threshold};
 
 use super::Incomplete;
 use super::direct::DirectKind;
 use super::fsai::Fsai;
 use super::threshold::ByThreshold;
-use crate::block::BlockKind;
 use crate::facts::Facts;
 use crate::matrix::Pattern;
 use std::sync::Arc;
@@ -71,7 +70,7 @@ static ALL: &[&PrecondInfo] = &[
 /// Every preconditioner that has a name, in the order of the help text.
 ///
 /// ```
-/// let ssor = krylith::solver::preconditioners().iter().find(|info| info.name == "ssor").unwrap();
+/// let ssor = krylith::precond::registry::preconditioners().iter().find(|info| info.name == "ssor").unwrap();
 /// assert_eq!(ssor.usage(), "ssor, ssor(OMEGA)");
 /// ```
 pub fn preconditioners() -> &'static [&'static PrecondInfo] {
@@ -81,7 +80,7 @@ pub fn preconditioners() -> &'static [&'static PrecondInfo] {
 /// What there is to know about a preconditioner before it has a matrix. Every field has to be given:
 ///
 /// ```compile_fail,E0063
-/// use krylith::solver::{PrecondInfo, Suits};
+/// use krylith::precond::registry::{PrecondInfo, Suits};
 /// static FORGETFUL: PrecondInfo = PrecondInfo { name: "forgetful", matrices: Suits::Any, symmetric: true };
 /// ```
 #[derive(Debug)]

@@ -9,7 +9,8 @@ use std::fmt::{Debug, Formatter};
 use std::sync::Arc;
 
 /// The entries of recipes of callers: of a general one, a symmetric one, and those of both kinds that can be shifted.
-static OWN: [PrecondInfo; 4] = [own(false, false), own(true, false), own(false, true), own(true, true)];
+pub(super) static OWN: [PrecondInfo; 4] =
+    [own(false, false), own(true, false), own(false, true), own(true, true)];
 
 const fn own(symmetric: bool, can_shift: bool) -> PrecondInfo {
     PrecondInfo {

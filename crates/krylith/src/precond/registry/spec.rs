@@ -1,5 +1,6 @@
 //! A preconditioner by name, with its numbers.
 
+use super::recipe::OWN;
 use super::{Construction, FROM_MATRIX, OwnRecipe, Parameter, PrecondInfo, Value};
 use crate::elimination::Incomplete;
 use crate::error::SolveError;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 /// assert_eq!("ILU".parse::<PrecondSpec>()?, PrecondSpec::ilu(0));
 /// assert_eq!("ic1".parse::<PrecondSpec>()?.to_string(), "ic(1)");
 /// assert_eq!("ilut(5)".parse::<PrecondSpec>().unwrap_err().to_string(), "`ilut(5)` lacks TOL, below which entries of a row are dropped: ilut(P,TOL)");
-/// # Ok::<(), krylith::solver::NameError>(())
+/// # Ok::<(), krylith::NameError>(())
 /// ```
 #[derive(Clone)]
 pub struct PrecondSpec {
@@ -58,6 +59,11 @@ impl PrecondSpec {
         PrecondSpec { own: Some(Arc::clone(&own.name)), ..Self::plain(own.recipe.info()) }
     }
 
+    /// A preconditioner of the caller's that is there already.
+    pub(crate) fn given(name: &str) -> Self {
+        PrecondSpec { own: Some(name.into()), ..Self::plain(&OWN[0]) }
+    }
+
     /// Its name without parameters.
     pub fn name(&self) -> &str {
         self.own.as_deref().unwrap_or(self.info.name)
@@ -66,7 +72,8 @@ impl PrecondSpec {
     /// The value of a parameter by its name, in capitals or not.
     ///
     /// ```
-    /// use krylith::{PrecondSpec, solver::Value};
+    /// use krylith::PrecondSpec;
+    /// use krylith::precond::registry::Value;
     /// assert_eq!(PrecondSpec::ssor(1.5).value("omega"), Some(&Value::Real(1.5)));
     /// assert_eq!(PrecondSpec::ssor(1.5).value("levels"), None);
     /// ```

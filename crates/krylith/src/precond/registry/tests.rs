@@ -1,4 +1,5 @@
 use super::*;
+use crate::names::NameError;
 
 #[test]
 fn every_name_is_read_back() {

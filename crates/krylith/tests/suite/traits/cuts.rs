@@ -3,10 +3,9 @@
 use super::prepared::STORES;
 use super::ranks::{Part, PartMatrix, Rank, on_ranks};
 use super::whole::{cuts, systems};
-use krylith::solver::{Layout, Method, PrecondSpec, Watch};
 use krylith::space::Threads;
 use krylith::store::{FindStore, OfTheWhole};
-use krylith::{Csr, Report, Solver};
+use krylith::{Csr, Layout, Method, PrecondSpec, Report, Solver, Watch};
 
 /// Members that do not depend on how rows are divided.
 static OF_THE_WHOLE: &[&dyn FindStore<Rank>] = &[&OfTheWhole];

@@ -21,10 +21,9 @@ mod whole;
 use krylith::krylov::{Cg, Finish, Status, System};
 use krylith::observe::History;
 use krylith::operator::LinearOperator;
-use krylith::scalar::Scalar;
 use krylith::space::Space;
 use krylith::stop::{IterationLimit, Residual, StopReason};
-use krylith::{BackendError, Csr};
+use krylith::{BackendError, Csr, Scalar};
 
 /// The side of the grid of the test problem: −Δu on a square, 5-point, Dirichlet.
 const N: usize = 24;

@@ -6,8 +6,7 @@ use super::threads::{Rows, Threads};
 use super::{check, poisson, solve};
 use krylith::matrix::Triangle;
 use krylith::operator::{Identity, LinearOperator, Preconditioner, Recipe, Symbolic};
-use krylith::scalar::Scalar;
-use krylith::{BackendError, Csr, Pattern, SetupError};
+use krylith::{BackendError, Csr, Pattern, Scalar, SetupError};
 use std::sync::Arc;
 
 /// The recipe: which number the factor is stored in.

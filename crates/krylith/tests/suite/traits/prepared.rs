@@ -4,18 +4,20 @@
 use super::poisson;
 use super::ranks::{Layout, Part, PartMatrix, Rank, on_both};
 use crate::hierarchy::ByPairs;
-use krylith::engine::SolverSpace;
 use krylith::gallery::Problem;
-use krylith::operator::{DynOperator, DynPreconditioner, LinearOperator, Preconditioner, Recipe};
+use krylith::operator::{
+    DynOperator, DynPreconditioner, LinearOperator, Preconditioner, Recipe, SolverSpace,
+};
 use krylith::placement::{KeptMatrix, SharedPlacement, Storage};
 use krylith::plan::{MANY_CORE, StorageKind};
 use krylith::precond::{Incomplete, IncompleteFactor, IncompleteSymbolic};
 use krylith::setup::{Memory, SetupContext, SetupRecorder};
-use krylith::solver::{Method, PrecondSpec, Prepared, Watch};
 use krylith::space::Threads;
 use krylith::sparsify::Sparsify;
 use krylith::store::{FindStore, Found, Made, Needs, OverStore, Request, Role, Store};
-use krylith::{BackendError, Csr, Outcome, Report, SetupError, SolveError, Solver};
+use krylith::{
+    BackendError, Csr, Method, Outcome, PrecondSpec, Prepared, Report, SetupError, SolveError, Solver, Watch,
+};
 
 /// Where the matrix is cut.
 const CUT: usize = 200;

@@ -6,8 +6,7 @@ use super::ranks::{PartMatrix, Rank, on_ranks};
 use krylith::gallery::Problem;
 use krylith::operator::LinearOperator;
 use krylith::plan::{Facts, SolvePlan};
-use krylith::solver::{Method, PrecondSpec};
-use krylith::{Csr, SolveError, Solver};
+use krylith::{Csr, Method, PrecondSpec, SolveError, Solver};
 
 /// The plans of all ranks, each with the block of its own rows as the matrix of the preconditioner.
 fn plans(solver: &Solver, a: &Csr<f64>, cuts: &[usize]) -> Vec<Result<SolvePlan, SolveError>> {
