@@ -150,22 +150,29 @@ impl Bench<'_> {
     fn machine(&mut self) -> Result<Machine, CalibrationError> {
         let (per_iteration, per_set_up) = self.iterations_and_set_ups()?;
         let kinds = [REFERENCE.grid, REFERENCE.blocks, REFERENCE.slices, REFERENCE.rows];
-        let rates = |storage: usize| Rates {
-            product: round(per_iteration[PER_ITERATION * storage]),
-            sweep: round(per_iteration[PER_ITERATION * storage + 1]),
-            sweep_f32: round(per_iteration[PER_ITERATION * storage + 2]),
-            copy: found_or(per_set_up[2 * storage], kinds[storage].copy),
-            set_up: found_or(per_set_up[2 * storage + 1], kinds[storage].set_up),
-            wavefront: round(per_iteration[WAVEFRONT + storage]),
+        let rates = |storage: usize| {
+            let (own, reference) = (PER_ITERATION * storage, kinds[storage]);
+            let sweep = found_or(per_iteration[own + 1], reference.sweep);
+            Rates {
+                product: found_or(per_iteration[own], reference.product),
+                sweep,
+                // Blocks are in `f64` only.
+                sweep_f32: found_or(per_iteration[own + 2], sweep),
+                copy: found_or(per_set_up[2 * storage], reference.copy),
+                set_up: found_or(per_set_up[2 * storage + 1], reference.set_up),
+                wavefront: round(per_iteration[WAVEFRONT + storage]),
+            }
         };
         let mut machine = REFERENCE;
         machine.name = self.calibration.name.clone().into();
         machine.threads = self.calibration.threads;
         (machine.grid, machine.blocks, machine.slices, machine.rows) =
             (rates(0), rates(1), rates(2), rates(3));
-        machine.vector = round(per_iteration[VECTOR]);
-        (machine.constant_product, machine.constant_sweep) =
-            (round(per_iteration[VECTOR + 1]), round(per_iteration[VECTOR + 2]));
+        machine.vector = found_or(per_iteration[VECTOR], REFERENCE.vector);
+        (machine.constant_product, machine.constant_sweep) = (
+            found_or(per_iteration[VECTOR + 1], REFERENCE.constant_product),
+            found_or(per_iteration[VECTOR + 2], REFERENCE.constant_sweep),
+        );
         let [analysis, row, matching, flop, factor] = self.direct()?;
         (machine.analysis_row, machine.matching) = (round(row), round(matching));
         machine.analysis = found_or(analysis, REFERENCE.analysis);
