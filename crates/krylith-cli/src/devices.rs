@@ -81,7 +81,7 @@ fn bench(info: &DeviceInfo, size: u16) -> Result<DeviceFigures, String> {
     measure(&device, size.into()).map_err(|error| error.to_string())
 }
 
-/// The figures of the threads and of every device that Krylith can run on; what fails is told, and the others are measured all the same.
+/// The figures of the threads and of every device that Krylith can run on; a failure is reported through `tell`, and the other places are measured.
 fn machines(found: &Found, tell: fn(String)) -> Result<Vec<Machine>, Failure> {
     let measured = |name: &str, place: &dyn MeasuredPlace| {
         let spinner = spinner(&format!("measuring {name}"));

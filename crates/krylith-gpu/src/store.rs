@@ -105,7 +105,7 @@ struct DeviceStore {
 }
 
 impl DeviceStore {
-    /// `Err(MemoryLimit)` if the caller does not allow A, vectors and a factor of so many bytes there and on the host, `Err(OutOfMemory)` if the device has no
+    /// `Err(MemoryLimit)` if the caller does not allow A, vectors and a factor of these bytes on the device and on the host, `Err(OutOfMemory)` if the device has no
     /// room for them.
     fn require_room(&self, setup: &Context<'_>, (factor, on_host): (usize, usize)) -> Result<(), SetupError> {
         let (device, allowed) = (setup.space.device(), setup.options.max_memory.unwrap_or(u64::MAX));

@@ -20,7 +20,7 @@ pub const DEVICE: Machine = {
     device
 };
 
-/// Two cores of a server processor that OpenCL drives (PoCL), as `krylith-bench calibrate --device opencl:0 --threads 2` has measured them.
+/// Two cores of a server processor that OpenCL drives (PoCL), as `krylith-bench calibrate --device opencl:0 --threads 2` has measured them; `complete_solve` is the reference's.
 pub const PROCESSOR_DEVICE: Machine = Machine {
     name: Cow::Borrowed("processor-device"),
     threads: 2,

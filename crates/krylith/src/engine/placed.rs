@@ -77,6 +77,15 @@ impl<S: SolverSpace> PlacedEngine<S> {
         PlacedEngine { placement, matrices, m }
     }
 
+    /// A right-hand side and an answer in the placement; none where that is the order of A.
+    fn vectors(&self, space: &S) -> Result<Option<[S::Vector; 2]>, BackendError> {
+        if self.placement.is_identity() {
+            return Ok(None);
+        }
+        let size = self.placement.size();
+        Ok(Some([space.zeros(&size)?, space.zeros(&size)?]))
+    }
+
     fn can_leave_product(&self, own_a: Option<&KeptMatrix<S>>, method: Method) -> bool {
         let a = own_a.unwrap_or(&self.matrices.a);
         let shared = || self.m.split_sweeps().is_some_and(|sweeps| sweeps.has_triangles_of(a));
@@ -110,11 +119,7 @@ impl<S: SolverSpace> Engine<S> for PlacedEngine<S> {
     fn workspace(&self, space: &S, _: Operand<'_, S>, method: Method) -> Result<EngineWorkspace, SolveError> {
         let without_product = self.can_leave_product(None, method);
         let iteration = self.iteration(space, without_product, method)?;
-        let size = self.placement.size();
-        let vectors = match self.placement.is_identity() {
-            true => None,
-            false => Some([space.zeros(&size)?, space.zeros(&size)?]),
-        };
+        let vectors = self.vectors(space)?;
         Ok(Box::new(PlacedWorkspace { method, iteration, vectors, own_a: None }))
     }
 
@@ -172,11 +177,7 @@ impl<S: SolverSpace> Engine<S> for PlacedEngine<S> {
     }
 
     fn application(&self, space: &S) -> Result<EngineWorkspace, BackendError> {
-        let size = self.placement.size();
-        let vectors = match self.placement.is_identity() {
-            true => None,
-            false => Some([space.zeros(&size)?, space.zeros(&size)?]),
-        };
+        let vectors = self.vectors(space)?;
         Ok(Box::new(PlacedApplication::<S> { vectors, scratch: self.m.scratch(space)? }))
     }
 

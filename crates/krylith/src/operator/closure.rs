@@ -65,7 +65,7 @@ pub struct FnPreconditioner<F> {
 }
 
 impl<F> FnPreconditioner<F> {
-    /// For so many rows.
+    /// A preconditioner of this many rows.
     pub fn new<T>(rows: usize, apply: F) -> Self
     where
         F: Fn(&[T], &mut [T]),
